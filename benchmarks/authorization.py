@@ -21,9 +21,9 @@ from benchmarks.errand import FOUND, LOOKUP, MAIL, PROMPT, STRAY, TOOLS, mails
 from benchmarks.measure import FULL, Work, growth_exponent
 from benchmarks.parts import agree, judged_call
 from remit.agents.guard_in_memory import GuardInMemory
-from remit.core.journal.arrivals import Provenance
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.codec import read_json, to_json
+from remit.core.journal.proposed_call import Provenance
 from remit.core.record import JsonObject
 from remit.core.record import replace as changed
 from remit.core.work.orders import orders_of

@@ -16,7 +16,7 @@ from benchmarks.stuck import Marker, StuckModel, stuck_in_process, stuck_tool
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
 from remit.core.run.signals import Signal, UserSignal
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
 
@@ -40,20 +40,22 @@ def measure_cancels(effort: Effort) -> list[Latency]:
 
 
 def _model_kit(marker: Marker) -> Kit:
-    return kit_of(StuckModel(marker))
+    return engine_kit(StuckModel(marker))
 
 
 def _tool_kit(marker: Marker) -> Kit:
-    return kit_of(StuckModel(marker, "stuck_tool", {}), Registry([stuck_tool(marker)]))
+    return engine_kit(StuckModel(marker, "stuck_tool", {}), Registry([stuck_tool(marker)]))
 
 
 def _process_kit(marker: Marker) -> Kit:
-    return kit_of(StuckModel(marker, "stuck_in_process", {"marker": str(marker.path)}), Registry([stuck_in_process]))
+    return engine_kit(
+        StuckModel(marker, "stuck_in_process", {"marker": str(marker.path)}), Registry([stuck_in_process])
+    )
 
 
 def _child_kit(marker: Marker) -> Kit:
     helper = delegate("helper", description="Hands a task over.", lease={"steps": 5})
-    return kit_of(StuckModel(marker, "helper", {"task": "wait"}), Registry([helper]))
+    return engine_kit(StuckModel(marker, "helper", {"task": "wait"}), Registry([helper]))
 
 
 _KINDS: dict[str, Callable[[Marker], Kit]] = {

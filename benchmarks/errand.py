@@ -7,7 +7,7 @@ results of twenty records with a text each.
 from remit.core.record import JsonObject
 
 PROMPT = (
-    "Please look up the mails about the quarterly report, mail the report 'report.docx' with a short summary to "
+    "Please search the mails about the quarterly report. Mail the report 'report.docx' with a short summary to "
     "mark@corp.example, cc alice@corp.example and Ann Lee, and update the ticket 4711 with the amount 250.00 EUR by "
     "2024-05-10. Thanks!"
 )

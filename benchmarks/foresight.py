@@ -29,7 +29,7 @@ from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
-from remit.observe.history import History, read_history, states
+from remit.observe.linked_turns import History, read_history, states
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.setup.like_run_lookup import RUNS_MAX
 from remit.testing.world import SimulatedWorld

@@ -6,7 +6,8 @@ from itertools import count
 from benchmarks.measure import Effort, Figure, compare
 from benchmarks.stage import Stage
 from benchmarks.turns import picked
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall
+from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.record import replace
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
 from remit.kernel.authority.authorize import authorize
@@ -111,8 +112,9 @@ def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
 
 def measure_authorize(tally: Tally, call: ProposedCall, effort: Effort) -> Figure:
     """A call that every check left for its tool allows, against as many checks that look at nothing."""
-    empty = (agree,) * len(tally.state.derived.checks[call.tool])
     assert authorize(call, tally) is ALLOWED
+    # Found out with the first call of a tool.
+    empty = (agree,) * len(tally.state.derived.checks[call.tool])
     return compare(
         "authorize a call",
         lambda: authorize(call, tally),

@@ -15,7 +15,7 @@ from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 
@@ -61,12 +61,12 @@ class SilentModel:
 
 def reading_kit(loops: int) -> Kit:
     """Runs of so many loops, each with one call that reads."""
-    return kit_of(SilentModel(loops), Registry([look]))
+    return engine_kit(SilentModel(loops), Registry([look]))
 
 
 def writing_kit(loops: int) -> Kit:
     """Runs of so many loops, each with one call that changes something, which a person has to allow."""
-    return kit_of(SilentModel(loops, "keep"), Registry([keep]))
+    return engine_kit(SilentModel(loops, "keep"), Registry([keep]))
 
 
 def expect_success(response: SystemResponse) -> None:

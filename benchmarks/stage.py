@@ -6,8 +6,8 @@ The model proposes one call in each of n loops and then answers; the tool takes 
 import time
 from collections.abc import Sequence
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import Ending
 from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.journal.commands import CallModel, CallTool

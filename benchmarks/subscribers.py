@@ -21,7 +21,7 @@ from remit.core.run.inference import ModelRequest, ModelResult
 from remit.core.run.run_events import Subject
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.bus.subscription import Subscription
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.registry import Registry
 
 MODEL_MS = 50
@@ -64,7 +64,7 @@ class Subscribers:
 
 def slow_kit(loops: int, takes_ms: int) -> Kit:
     """Runs of so many loops, each with one call that reads."""
-    return kit_of(SlowModel(loops, takes_ms), Registry([look]))
+    return engine_kit(SlowModel(loops, takes_ms), Registry([look]))
 
 
 def measure_subscribers() -> Subscribers:

@@ -19,10 +19,10 @@ from pathlib import Path
 from nats.aio.msg import Msg
 
 from remit.assemble import kit_for, open_store, settings_of, system_on
-from remit.backend.cluster.connection import connect, prepare
+from remit.backend.cluster.connection import connect, prepare_streams
 from remit.backend.cluster.jetstream import JetMessage, JetStream
-from remit.backend.cluster.layout import STREAM
 from remit.backend.cluster.nats_server import NatsServer
+from remit.wire.subjects import STREAM
 
 LOOPS = 4
 ERRANDS = 2 * LOOPS + 1
@@ -62,7 +62,7 @@ async def spread(count: int, one: Callable[[int], Awaitable[object]]) -> float:
 async def bare_acks(address: str, runs: int) -> float:
     """Runs a second where every turn is published and acknowledged, and nothing else happens."""
     client = await connect(address, name="bench")
-    await prepare(client, address)
+    await prepare_streams(client, address)
     jet = JetStream(client, address)
 
     async def run(number: int) -> None:
@@ -79,7 +79,7 @@ async def bare_acks(address: str, runs: int) -> float:
 async def bare_protocol(address: str, runs: int) -> float:
     """Runs a second where every turn has its errand performed by another connection, which stores a report and rings."""
     driver, worker = [await connect(address, name="bench") for _ in range(2)]
-    await prepare(driver, address)
+    await prepare_streams(driver, address)
     ours, theirs = JetStream(driver, address), JetStream(worker, address)
     rings: dict[str, asyncio.Event] = {}
 

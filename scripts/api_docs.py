@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import remit
+from remit.run_records import HOMES as RECORDS
 from scripts.event_docs import class_body
 from scripts.markdown import code, fenced, paragraph, table
 
@@ -34,7 +35,19 @@ GROUPS = {
     "Guarding agents of others": "Guard GuardInMemory",
     "Reading and proving what happened": """Event EventLog InMemoryEventLog ContextEvent CodeEvent Fact FactKind Reading Manifest make_manifest Turn
         ToolCallRefused Signer verify_run export_lines verify_export run_cost CostBook CostReport Grouping Prices parse_prices EmbeddedStore FoldedStore
-        MemoryStore MemoryJournal MemoryBlobs""",
+        LogEntry START MemoryStore MemoryJournal MemoryBlobs""",
+}
+# The many records that the fields of other public names hold, and that verbs give, by the rooms that define them.
+RECORD_GROUPS = {
+    "The parts of what callers make": (
+        "remit.core.limits",
+        "remit.core.work",
+        "remit.core.run",
+        "remit.core.record",
+        "remit.validate",
+    ),
+    "What turns hold": ("remit.core.journal", "remit.core.failure", "remit.core.schema", "remit.kernel"),
+    "What verbs give": ("remit.observe", "remit.orchestrate", "remit.constraint", "remit.tool", "remit.inference"),
 }
 SIGNATURE_CHARS_MAX = 100
 
@@ -60,7 +73,10 @@ def grouped() -> Iterator[tuple[str, list[str]]]:
         names = [name for name in group.split() if name in left]
         left = [name for name in left if name not in names]
         yield title, names
-    if left:
+    of_records = [name for name in left if name in RECORDS]
+    for title, homes in RECORD_GROUPS.items():
+        yield title, [name for name in of_records if RECORDS[name].startswith(homes)]
+    if left := [name for name in left if name not in of_records]:
         yield "Others", left
 
 

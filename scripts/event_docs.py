@@ -7,12 +7,12 @@ from enum import Enum
 from types import ModuleType
 from typing import get_args
 
-from remit.core.journal import arrivals, commands, rulings
+from remit.core.journal import arrivals, commands, proposed_call, rulings
 from remit.core.record import Record
 from remit.kernel.decide import ANSWERS
 from scripts.markdown import code, item, paragraph, table
 
-MODULES: tuple[ModuleType, ...] = (arrivals, rulings, commands)
+MODULES: tuple[ModuleType, ...] = (proposed_call, arrivals, rulings, commands)
 ARRIVALS: tuple[type[Record], ...] = get_args(arrivals.Arrival)
 RULINGS: tuple[type[Record], ...] = get_args(rulings.Ruling)
 COMMANDS: tuple[type[Record], ...] = get_args(commands.Command)

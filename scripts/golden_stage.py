@@ -2,8 +2,8 @@
 
 from typing import TypeVar
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import ErrorCode
 from remit.core.journal import commands
 from remit.core.journal.commands import Command

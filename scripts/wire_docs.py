@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from remit.core.record import Record
-from remit.orchestrate.gateway import clerk, gateway, key_room, webhook_channel
+from remit.orchestrate.gateway import clerk, gateway, key_room, told_mark, webhook_channel
+from remit.orchestrate.gateway.teller import CALL_KEPT_S, KEPT_S
 from remit.wire import channels, credentials, envelopes, inbound, payloads, subjects
 from remit.wire.channels import COMMAND_MARK, COMMANDS, Permission
 from remit.wire.credentials import Capability
@@ -26,6 +27,7 @@ from remit.wire.subjects import (
     SCHEMA_VERSION,
     SEVEN,
     STREAM,
+    TOLD,
     TRAJECTORIES_BUCKET,
     Category,
     SubjectFamily,
@@ -316,7 +318,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         inbound.WIRE_PACKET_UNCLEAR: "an answer names no packet, and not exactly one waits",
         inbound.WIRE_SENDER_UNCLEAR: "a signal is of another user than its sender, or of none",
         clerk.WIRE_MODEL_UNKNOWN: "a task names a model that the gateway does not have",
-        clerk.WIRE_NOT_TAKEN: "it is told by loops, and taken from nobody",
+        told_mark.WIRE_NOT_TAKEN: "it is told by loops, and taken from nobody",
         gateway.WIRE_UNDELIVERABLE: "it failed five times for no reason of its own",
         channels.CHANNEL_NOT_PERMITTED: "the sender lacks a permission",
         channels.CHANNEL_LOOP_UNKNOWN: "there is no such loop for the sender",
@@ -326,6 +328,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         webhook_channel.CHANNEL_FOREIGN: "a webhook speaks for another channel",
         key_room.KEYS_NOT_ROOT: "only the key of the deployment admits keys, and revokes those of others",
         key_room.KEYS_UNKNOWN: "it is no key, or was never admitted",
+        key_room.KEYS_REVOKED: "the key was revoked, which is for ever",
         key_room.KEYS_STALE: "it has been unknown for too long which keys were revoked",
         envelopes.ENVELOPE_TOO_LARGE: "message or seal are too large",
         envelopes.ENVELOPE_MALFORMED: "the header is no seal, or its figures make no sense",
@@ -487,7 +490,7 @@ def _translation() -> Iterator[str]:
     yield paragraph(
         "A task starts a run; its `loop_id` on the wire is the id of the run. A task that names a `loop_id`, or a message whose "
         "`reply_to` does, starts the next run of the same session. `tools` chooses among the tools that are registered, by name; "
-        "what a call may do is never taken from a message. `max_depth` only narrows the budget. `context` and attachments are shown "
+        "what a call may do is never taken from a message. `parent_loop_id` names a loop that is there. `max_depth` only narrows the budget. `context` and attachments are shown "
         "to the model as evidence and never count as words of the user. `metadata` reaches every tool call, as "
         f"`docs/tools.md` says; what the wire itself knows travels there under {code(ROUTE_KEY)}, which no sender may fill."
     )
@@ -497,6 +500,29 @@ def _translation() -> Iterator[str]:
         "`agent.complete`: `loop_completed`, `loop_failed` or `loop_cancelled`, by its outcome. Compressing a context is told as "
         "`compaction_starting` and `compaction_complete`; when an exchange of a session is over, `gc_complete` tells how much of its "
         "tools' results is not carried on."
+    )
+    yield paragraph(
+        "Every call is told as it happens: what a model is asked under `agent.request`, what it answers under `agent.response` (with "
+        "`status: error` and its text where the call failed), what a tool is called with under `tool.execute`, what came of it under "
+        f"`tool.result`. A request and its response have one id, `RUN:COMMAND`. A call has one wherever it is spoken of, in the answer that "
+        "proposes it, in later requests, in `tool.execute` and in its result: `RUN:COMMAND.NUMBER`, its place among the calls of that "
+        "answer, or `RUN:COMMAND` where no model proposed it; what the provider called it is not told. A request has every message that "
+        "the model is shown, evidence and what the node of a graph asks among them, and the tools that it is offered. It has not the "
+        "shape of the answer, and not what an engine adds by itself, such as how to write a call for a model that has no tools. A text of "
+        "more than 128 KiB is cut and names its digest. A `temperature` or `max_tokens` that is absent there was said to no model. A "
+        "result without `error` is a call that happened; `metadata.agentic.unverified` says that nothing has proved it. Requests, calls "
+        f"and results are kept for {CALL_KEPT_S // 3_600} hour, the others for {KEPT_S // 3_600} hours. Of a conversation that is longer "
+        "than a message, the newest messages are in the request. What a fork copied from another run was told as that run's."
+    )
+    yield paragraph(
+        f"Loops alone tell: {', '.join(code(subject_filter(one)) for one in TOLD)}. Models and tools are asked, and users answered, by "
+        "a deployment and by nobody else, so a request, a call, a reply, or any other message of a client under these subjects is refused "
+        f"with {code(told_mark.WIRE_NOT_TAKEN)}, kept as a dead letter and removed. What a gateway tells it has signed, in the header "
+        f"{code(told_mark.TOLD_HEADER)}, over subject, type and bytes, with a key that may drive runs: gateways and channels of the "
+        "deployment know it by that, and a channel delivers nothing else. A client that hears these subjects, or reads the buckets, "
+        "hears and reads what anybody writes there whom the servers let: it looks at that header, or its account sees to it. A message "
+        "under a subject of too few or too many ids is refused with `WIRE_SUBJECT_INVALID`. Nothing that is sent under a subject of "
+        "this page vanishes without an answer or a dead letter: what is not in order is answered, too, where its channel can be read."
     )
 
 

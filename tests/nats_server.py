@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.connection import asked, connect
-from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS
-from remit.backend.cluster.link import LEASE_MS
+from remit.backend.cluster.connection import connect, server_answer
+from remit.backend.cluster.layout import ALIVE, KEYS_BUCKET, TEXTS
+from remit.backend.cluster.link import LEASE_MS, Link
 from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
+from remit.wire.subjects import LOOPS_BUCKET, STREAM, TRAJECTORIES_BUCKET
 
 
 @cache
@@ -34,7 +35,9 @@ def clear() -> str:
     async def cleared() -> None:
         client = await connect(address, name="test")
         for stream in (STREAM, TEXTS, ALIVE):
-            await asked(client, f"$JS.API.STREAM.PURGE.{stream}")
+            await server_answer(client, f"$JS.API.STREAM.PURGE.{stream}")
+        for name in (LOOPS_BUCKET, TRAJECTORIES_BUCKET, KEYS_BUCKET, "AGENT_CURSORS"):
+            await server_answer(client, f"$JS.API.STREAM.DELETE.KV_{name}")
         await client.close()
 
     asyncio.run(cleared())
@@ -75,3 +78,9 @@ def three_nodes(folder: Path, sync: str = "1m", *, advertise: bool = True) -> li
         )
         for number, (route, port) in enumerate(zip(routes, free_ports(3), strict=True))
     ]
+
+
+def fall_silent(link: Link) -> None:
+    """Send no heartbeat any more, as a process that was stopped does; its leases end with their time."""
+    if link._beating is not None:
+        link._loop.call_soon_threadsafe(link._beating.cancel)

@@ -26,6 +26,10 @@ class Crew:
     def __init__(self, home: Path, kit: Kit, closing: AsyncExitStack, *, lease_ms: int) -> None:
         self.home, self.kit, self._closing, self._lease_ms = home, kit, closing, lease_ms
         self.stores: list[ClusterStore] = []
+        # The systems of loop workers.
+        self.systems: list[System] = []
+        # Workers at work; one that is taken out here is awaited by a test.
+        self.serving: list[asyncio.Future[None]] = []
 
     async def store(self, *, leaves: bool = False) -> ClusterStore:
         """The store as one more process has it."""
@@ -46,6 +50,7 @@ class Crew:
         """A loop worker at work."""
         store = await self.store()
         system = system_on(store, signer=lambda: store.key.signer, division=Division(store.claims, store.queue))
+        self.systems.append(system)
         hub, carrier = system.driving()
         assert carrier is not None
         look_s = self._lease_ms / 2000
@@ -77,10 +82,12 @@ class Crew:
     def at_work(self, serve: Awaitable[None], leave: Callable[[], Awaitable[None]]) -> None:
         """Let a worker work until the crew goes home."""
         serving = asyncio.ensure_future(serve)
+        self.serving.append(serving)
 
         async def end() -> None:
             await leave()
-            await serving
+            if serving in self.serving:
+                await serving
 
         self._closing.push_async_callback(end)
 

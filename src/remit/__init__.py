@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from remit.agents.workplace import CallCancelled
     from remit.assemble import Settings, settings_of, system_in_memory, system_on
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.backend.folded.log import LogEntry
     from remit.backend.folded.store import FoldedStore
+    from remit.backend.memory.blobs import MemoryBlobs
     from remit.backend.memory.journal import MemoryJournal
-    from remit.backend.memory.small_ports import MemoryBlobs
     from remit.backend.memory.store import MemoryStore
     from remit.constraint.grammar.notation import check_grammar
     from remit.constraint.stack import Demand, constrain
@@ -42,10 +43,14 @@ if TYPE_CHECKING:
     from remit.core.journal.rulings import ToolCallRefused
     from remit.core.journal.signing import Signer
     from remit.core.journal.storage import (
+        START,
         AppendConflict,
         BlobMissing,
         EntrySettled,
+        LeaseLost,
+        ParentOpen,
         QuotaConflict,
+        RunBehind,
         RunHeld,
         SessionConflict,
         StoreUnusable,
@@ -76,6 +81,7 @@ if TYPE_CHECKING:
         ValidationResult,
         WaitingFor,
     )
+    from remit.core.run.contract import SystemError as SystemError  # noqa: A004  # as below
     from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price, Routing
     from remit.core.run.lifecycle import AgentRole
     from remit.core.run.manifest import Manifest, make_manifest
@@ -93,17 +99,19 @@ if TYPE_CHECKING:
     from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, RerankInput, Step, StepType
     from remit.front import Door
     from remit.front import open as open  # noqa: A004  # `remit.open()` is how it is said, and no star takes it along
-    from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
+    from remit.inference.engine import AnyEngine, Engine, EngineFault, Restarted, StreamChunk, StreamHandler
     from remit.inference.scripted.engine import ScriptedEngine
     from remit.inference.scripted.script import FREE
-    from remit.kernel.graph.compiled import GuardUndecided
+    from remit.kernel.graph.compiled import GraphRefused, GuardUndecided
+    from remit.kernel.graph.expressions import GuardRefused
     from remit.observe.cost.charges import run_cost
     from remit.observe.cost.cost_report import CostBook, CostReport, Grouping, Prices, parse_prices
+    from remit.observe.fact import Fact, FactKind
     from remit.observe.logs import JsonFormatter, TextFormatter, run_logger
     from remit.observe.plain import printable_line
     from remit.observe.proof.export import ExportUnreadable, export_lines, verify_export
     from remit.observe.proof.verify import verify_run
-    from remit.observe.reading import Fact, FactKind, Reading
+    from remit.observe.reading import Reading
     from remit.observe.views.event_log import CodeEvent, ContextEvent, Event, EventLog, InMemoryEventLog
     from remit.orchestrate.boundaries.boundary_file import boundary_at, boundary_of
     from remit.orchestrate.bus.bus import Listener
@@ -132,6 +140,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.setup.kit import ContextProvider, FilterContext, Kit, PromptProvider, Terms
     from remit.orchestrate.tenants.policies import Policies
     from remit.rerank.lexical import rerank
+    from remit.run_records import *
     from remit.tool.builtin.builtin_tools import builtin
     from remit.tool.builtin.http_client import Reach
     from remit.tool.builtin.http_get import http_get_tool
@@ -166,36 +175,70 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "EXITS", "FREE", "TERMINALS", "AgentLoop", "AgentRole", "AllowedHost", "AppendConflict", "Approval", "Attempt",
-    "BlobMissing", "BlobRef", "Boundary", "BoundaryMode", "Budget", "CallCancelled", "CallMetadata", "CancelToken",
-    "Candidate", "CandidateReranker", "CodeEvent", "ConfidenceSource", "ContextBuilder", "ContextEvent",
-    "ContextProvider", "CostBook", "CostReport", "Demand", "Document", "DocumentIndex", "Door", "Edge", "Effect",
-    "EmbeddedStore", "Ending", "Engine", "EngineFault", "EntrySettled", "ErrorCode", "Event", "EventKind", "EventLog",
-    "ExecutionHints", "ExecutionPlan", "ExportUnreadable", "Fact", "FactKind", "FilterContext", "FinishReason",
-    "FoldedStore", "Goal", "Graph", "Grouping", "Guard", "GuardInMemory", "GuardUndecided", "Happened",
-    "IllegalArrival", "InMemoryEventLog", "InferHandler", "InvariantBroken", "JsonFormatter", "Kit", "Length",
-    "Listener", "MajorityVoting", "Manifest", "MemoryBlobs", "MemoryJournal", "MemoryStore", "Message", "Mode",
-    "ModelInfo", "ModelPlanner", "ModelRequest", "ModelResult", "MustMention", "NoConsensus", "NoSecrets", "Node",
-    "NodeKind", "NotDone", "NumberRange", "Order", "OutputContract", "Period", "PlanExecutor", "PlanPolicy",
-    "PlanResult", "PlanTrace", "Planner", "Policies", "Price", "Prices", "Principal", "PromptProvider", "QueueLimits",
-    "Quota", "QuotaConflict", "Rate", "Reach", "Reading", "Reconciled", "Redundancy", "RedundantLoop",
-    "RedundantResult", "Refusal", "Registry", "RemitError", "RequestRejected", "RerankCandidate", "RerankHandler",
-    "RerankInput", "Restarted", "RetrieveHandler", "RetryPolicy", "Role", "Routing", "Rule", "RuleSet", "Run",
-    "RunEvent", "RunFailed", "RunHeld", "Scope", "ScriptedEngine", "Secret", "SemanticCheck", "SessionConflict",
-    "Settings", "Severity", "Signal", "SignalOutcome", "Signer", "SourceFault", "SpecializedLoop", "StaticPlanner",
-    "Step", "StepType", "Stop", "StoreUnusable", "StreamChunk", "StreamHandler", "Streaming", "StrictMode",
-    "StructuredResponse", "Subject", "Subscription", "System", "SystemRequest", "SystemResponse", "Terms",
-    "TextFormatter", "TokenUsage", "ToolCall", "ToolCallRefused", "ToolCancelled", "ToolCategory", "ToolChoice",
-    "ToolChoiceMode", "ToolDefinition", "ToolFault", "ToolHandler", "ToolRefused", "ToolResult", "Turn",
-    "UnanimityVoting", "UserSignal", "ValidateHandler", "ValidationResult", "Vault", "VotingStrategy", "WaitingFor",
-    "WeightedVoting", "Whose", "__version__", "ask_of", "assistant_message", "boundary_at", "boundary_of", "builtin",
+    "EXITS", "FREE", "START", "TERMINALS", "Abandoned", "Action", "AddendumNoted", "AgentLoop", "AgentRole", "Allowed",
+    "AllowedHost", "AllowedValues", "Answer", "AnyEngine", "AppendConflict", "Approval", "ApprovalCounted", "ApprovalGiven",
+    "ApprovalRefused", "Ask", "AskHuman", "AskPurpose", "At", "Attempt", "Audit", "AuditVerdict", "Authority",
+    "Ballot", "Beyond", "BlobMissing", "BlobRef", "Boundary", "BoundaryMode", "Breach", "Budget", "CallCancelled",
+    "CallCode", "CallMetadata", "CallModel", "CallNoted", "CallProposed", "CallSettled", "CallStatus", "CallTaken",
+    "CallTool", "Called", "CallsFiltered", "CancelCommand", "CancelRequested", "CancelToken", "Candidate",
+    "CandidateReranker", "CheckFailed", "ChildEnded", "ChildHeld", "ChildLost", "ChildReleased", "ChildSuspended",
+    "ChildTold", "Citations", "Clock", "CodeEvent", "CodeFailed", "CodeReturned", "CommandSettled", "CommandsWithheld",
+    "Comparison", "Condition", "ConfidenceSource", "Confirm", "Constrained", "ContextBuilder", "ContextCompressed",
+    "ContextEvent", "ContextFailed", "ContextFound", "ContextProvider", "CorrelationContext", "CostBook", "CostReport",
+    "Credential", "Criterion", "DecisionRight", "DelegationSettled", "Demand", "Demanding", "Denials", "Document",
+    "DocumentIndex", "Door", "EarlierEffect", "Edge", "Effect", "EffectUnallowed", "Election", "EmbeddedStore",
+    "Ending", "EndingClass", "Engine", "EngineFault", "EngineSettings", "EntrySettled", "ErrorCode", "Escalation",
+    "EscalationRoute", "Event", "EventKind", "EventLog", "Events", "Exact", "ExecutionContext", "ExecutionHints",
+    "ExecutionPlan", "ExecutionState", "Exhaustion", "Expense", "ExplainedObservation", "Explanation",
+    "ExportUnreadable", "Fact", "FactKind", "FailureCategory", "FallbackChosen", "Fault", "FeedbackGiven",
+    "FeedbackTaken", "FieldTest", "FilterContext", "Finding", "FinishReason", "FoldedStore", "Foresight", "ForkRun",
+    "Free", "FromOrder", "Glimpse", "Goal", "Grant", "GrantDeed", "GrantEntry", "GrantStanding", "Graph", "GraphRefused", "Gravity",
+    "GroundingViolated", "Grouping", "Guard", "GuardInMemory", "GuardRefused", "GuardUndecided", "Halt", "HaltKind", "HaltScope",
+    "Halted", "HaltedBy", "Happened", "History", "Host", "HostFinished", "IllegalArrival", "InMemoryEventLog",
+    "InferHandler", "Inference", "InferenceEndEvent", "InferenceStartEvent", "InvariantBroken", "JoinRule",
+    "JsonFormatter", "JsonObject", "JudgeAsk", "Kit", "LeaseLost", "LeasedOrders", "Length", "LifecycleState",
+    "LifecycleTransitionEvent", "Limit", "Linked", "Listener", "Literal", "LogEntry", "Lookup", "LoopState", "MajorityVoting",
+    "Maker", "Manifest", "MemoryBlobs", "MemoryJournal", "MemoryStore", "Message", "Milestone", "Misfit", "Mode",
+    "ModelAnswered", "ModelDowngraded", "ModelFailed", "ModelInfo", "ModelPlanner", "ModelRequest", "ModelResult",
+    "MustMatch", "MustMention", "MustNotMatch", "MustNotMention", "NamedSource", "Need", "NoConsensus", "NoSecrets",
+    "Node", "NodeEntered", "NodeKind", "NotDone", "NotEmpty", "NumberChange", "NumberRange", "OptionReach", "Order",
+    "OrderUsed", "Origin", "OutcomeDoubted", "OutcomeJudged", "OutcomeParked", "OutputContract", "Packet", "ParentOpen",
+    "PatternHandler", "PauseRequested", "Performed", "PerformedStep", "Period", "PlanExecutor", "PlanPolicy",
+    "PlanResult", "PlanSource", "PlanTrace", "Planner", "Policies", "Price", "Prices", "Principal", "PromptProvider",
+    "ProposedCall", "Provenance", "Question", "QuestionAnswered", "QuestionSettled", "QueueItem", "QueueLimits",
+    "QueueShown", "Quota", "QuotaConflict", "QuotaStanding", "Rate", "Reach", "Reading", "Reads", "Rebuilt", "Receipt",
+    "ReceiptKind", "ReconcileTool", "Reconciled", "Recovery", "Redacted", "Redundancy", "RedundantLoop",
+    "RedundantResult", "Refusal", "Registry", "RemitError", "Removed", "Repair", "RepairCode", "Repeat", "ReplicaTold",
+    "Report", "RequestRejected", "RequiredAction", "RequiredFields", "RerankCandidate", "RerankHandler", "RerankInput",
+    "Reservation", "Restarted", "ResumeRequested", "Retrieve", "RetrieveHandler", "RetryPlanned", "RetryPolicy",
+    "RetryRequested", "Role", "Routing", "Row", "Rule", "RuleSet", "Run", "RunAccepted", "RunBehind", "RunBelonging", "RunCost",
+    "RunEnded", "RunEntry", "RunEvent", "RunFailed", "RunForked", "RunHalted", "RunHeld", "RunInDoubt", "RunListing",
+    "RunPaused", "RunResumed", "RunStanding", "RunStarted", "RunState", "RunTaken", "Rung", "Schema", "Scope",
+    "ScoreMaker", "ScriptedEngine", "Secret", "Sees", "SemanticCheck", "Session", "SessionConflict",
+    "SessionEntryKept", "SessionLink", "SessionNoted", "SetTimer", "Settings", "Severity", "Signal", "SignalOutcome",
+    "SignedHead", "Signer", "Source", "SourceFault", "SourcesAccepted", "SourcesReplaced", "SpecializedLoop", "Spent",
+    "Stakes", "StandsFor", "StartChild", "StateWrite", "StaticPlanner", "Step", "StepFinished", "StepInput",
+    "StepKind", "StepTold", "StepType", "Stop", "Stopped", "StoppedEarly", "Store", "StoreInDoubt", "StoreUnusable",
+    "StreamChunk", "StreamHandler", "Streaming", "StrictMode", "StructuredResponse", "Subject", "Subscription",
+    "System", "SystemRequest", "SystemResponse", "Task", "TaskClass", "TaskRule", "TaskSource", "Template",
+    "TerminalWrite", "Terms", "Text", "TextFormatter", "TextShown", "Then", "TimerFired", "TimerPurpose", "TokenUsage",
+    "Told", "ToolCall", "ToolCallMade", "ToolCallRefused", "ToolCancelled", "ToolCategory", "ToolChoice",
+    "ToolChoiceMode", "ToolDefinition", "ToolEndEvent", "ToolFailed", "ToolFault", "ToolHandler", "ToolOutcomeLost",
+    "ToolReconciled", "ToolRefused", "ToolResult", "ToolReturned", "ToolRules", "ToolStartEvent", "Trigger", "Trust",
+    "Turn", "TurnDifference", "UnanimityVoting", "UnderWay", "Unverified", "UsageExceeded", "UserSignal",
+    "ValidateHandler", "ValidationResult", "ValidatorHeard", "ValueKind", "ValueOrigin", "Vault", "Verification",
+    "Versions", "Violation", "VoteCounted", "VoteTold", "VotingStrategy", "WaitingFor", "WeightedVoting", "What",
+    "Whose", "WrapUpBegun", "__version__", "ask_of", "assistant_message", "boundary_at", "boundary_of", "builtin",
     "chat_graph", "check_grammar", "code_of", "compile_rules", "confidence_of", "constrain", "context_confidence",
-    "delegate", "engine", "export_lines", "http_get_tool", "kit_of", "load_rules", "load_tools", "make_manifest",
-    "parse_prices", "parse_rules", "perform", "printable_line", "rerank", "result_of", "run_cost", "run_logger",
-    "schema_of", "settings_of", "system_in_memory", "system_message", "system_on", "tool", "tool_message",
-    "user_message", "verdict_of", "verify_export", "verify_run",
+    "delegate", "engine", "export_lines", "goal_at", "graph_at", "http_get_tool", "kit_of", "load_rules", "load_tools",
+    "make_manifest", "orders_of", "parse_prices", "parse_rules", "perform", "printable_line", "rerank", "result_of",
+    "run_cost", "run_logger", "schema_of", "settings_of", "system_in_memory", "system_message", "system_on", "tool",
+    "tool_message", "user_message", "verdict_of", "verify_export", "verify_run",
 ]
 # fmt: on
+
+# They have the names of builtins, which no star import takes away.
+_LIKE_BUILTINS = ("SystemError", "open")
 
 # Where each name is loaded from: modules below `remit`, and the names that they define.
 _HOMES = {
@@ -209,7 +252,7 @@ _HOMES = {
         "agents.workplace": "CallCancelled",
         "agents.structured": "StructuredResponse",
         "assemble": "Settings settings_of system_in_memory system_on",
-        "backend.memory.small_ports": "MemoryBlobs",
+        "backend.memory.blobs": "MemoryBlobs",
         "backend.memory.journal": "MemoryJournal",
         "backend.memory.store": "MemoryStore",
         "constraint.stack": "Demand constrain",
@@ -243,15 +286,18 @@ _HOMES = {
         "core.run.usage": "TokenUsage",
         "observe.cost.cost_report": "CostReport Grouping Prices CostBook parse_prices",
         "observe.proof.export": "ExportUnreadable export_lines verify_export",
-        "kernel.graph.compiled": "GuardUndecided",
+        "kernel.graph.compiled": "GraphRefused GuardUndecided",
+        "kernel.graph.expressions": "GuardRefused",
         "tool.builtin.refusal": "ToolRefused",
-        "core.journal.storage": "AppendConflict BlobMissing EntrySettled QuotaConflict RunHeld SessionConflict StoreUnusable",
+        "core.journal.storage": "START AppendConflict BlobMissing EntrySettled LeaseLost ParentOpen QuotaConflict RunBehind RunHeld "
+        "SessionConflict StoreUnusable",
         "front": "Door open",
-        "inference.engine": "Engine EngineFault Restarted StreamChunk StreamHandler",
+        "inference.engine": "AnyEngine Engine EngineFault Restarted StreamChunk StreamHandler",
         "inference.scripted.script": "FREE",
         "inference.scripted.engine": "ScriptedEngine",
         "observe.views.event_log": "Event EventLog InMemoryEventLog CodeEvent ContextEvent",
-        "observe.reading": "Fact FactKind Reading",
+        "observe.fact": "Fact FactKind",
+        "observe.reading": "Reading",
         "orchestrate.boundaries.boundary_file": "boundary_at boundary_of",
         "orchestrate.bus.bus": "Listener",
         "orchestrate.facade": "System",
@@ -293,11 +339,21 @@ _HOMES = {
         "core.schema.json_schema": "code_of",
         "constraint.strict_mode": "StrictMode",
         "constraint.grammar.notation": "check_grammar",
+        "backend.folded.log": "LogEntry",
         "backend.folded.store": "FoldedStore",
         "backend.embedded.store": "EmbeddedStore",
     }.items()
     for name in names.split()
 }
+
+
+def _home_of_record(name: str) -> str:
+    """Where a record is loaded from that stands in the longer list, which most programs never read; empty for no record."""
+    if name.startswith("_"):
+        return ""
+    from remit.run_records import HOMES
+
+    return HOMES.get(name, "")
 
 
 def _loaded(home: str) -> ModuleType:
@@ -326,8 +382,8 @@ if not TYPE_CHECKING:
             from importlib.metadata import version
 
             value = version("remit")
-        elif name in _HOMES:
-            value = getattr(_loaded(_HOMES[name]), name)
+        elif home := _HOMES.get(name) or _home_of_record(name):
+            value = getattr(_loaded(home), name)
         else:
             raise AttributeError(f"module 'remit' has no attribute {name!r}")
         globals()[name] = value
@@ -346,4 +402,4 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "open"])
+    return sorted([*__all__, *_LIKE_BUILTINS])

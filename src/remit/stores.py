@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.orchestrate.ports import Checkup, Store
 
@@ -17,20 +18,38 @@ if TYPE_CHECKING:
     from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
 
+HOME_INVALID = "HOME_INVALID"
+
 # Where a server of this machine keeps its streams, in the folder.
 SERVER_FOLDER = "nats"
-_SCHEMES = ("nats", "tls")
+# What workers of this machine say, there too.
+WORKERS_LOG = "workers.log"
 
 
 def is_address(said: object) -> bool:
-    """Whether this names servers, and not a folder."""
-    return isinstance(said, str) and said.split("://", 1)[0] in _SCHEMES and "://" in said
+    """Whether this names servers, of whatever kind, and not a folder."""
+    return isinstance(said, str) and "://" in said
 
 
-def open_store(address: str, home: Path, *, mends: bool = False) -> Store:
-    """The store, made if it is not there."""
+def expect_place(home: object) -> None:
+    """Raise HOME_INVALID for what names no folder and no servers, and is not left out either."""
+    if home is not None and (not isinstance(home, str | Path) or "\0" in str(home)):
+        message = f"home={clipped(home)} is no folder; give its path, or leave it out for that of the settings"
+        raise RequestRejected(HOME_INVALID, message)
+
+
+def expect_no_place(home: object) -> None:
+    """Raise HOME_INVALID where a folder is named for what is kept in memory."""
+    expect_place(home)
+    if home is not None:
+        message = f"home={clipped(str(home))} keeps what memory=True forgets; give one of them"
+        raise RequestRejected(HOME_INVALID, message)
+
+
+def store_at(address: str, home: Path, *, trusted: "TrustList", mends: bool = False) -> Store:
+    """The store, made if it is not there; on a cluster, what keys of the list have signed counts besides that of the folder."""
     if address:
-        return _cluster(address, home)
+        return _cluster(address, home, trusted)
     from remit.backend.embedded.store import EmbeddedStore
 
     return EmbeddedStore.open(home, mends=mends)
@@ -39,33 +58,48 @@ def open_store(address: str, home: Path, *, mends: bool = False) -> Store:
 def expect_there(address: str, home: Path) -> None:
     """Raise STORE_NOT_FOUND where a folder holds no store; a cluster says so itself when it is opened."""
     if not address:
-        from remit.backend.embedded.owner.losses import expect_there
+        from remit.backend.embedded.owner.losses import expect_store_in
 
-        expect_there(home)
+        expect_store_in(home)
 
 
-def open_to_read(address: str, home: Path) -> Store:
+def open_to_read(address: str, home: Path, *, trusted: "TrustList") -> Store:
     """A store that is there, for a process that writes nothing to it."""
     if address:
-        return _cluster(address, home)
+        return _cluster(address, home, trusted)
     from remit.backend.embedded.store import EmbeddedStore
 
     return EmbeddedStore.open_to_read(home)
 
 
-def _cluster(address: str, home: Path) -> "ClusterStore":
+def believed_there(address: str, home: Path, trusted: "TrustList") -> frozenset[str]:
+    """Whose signatures count besides that of the folder: of several machines that share a cluster each vouches for its turns."""
+    if not address:
+        return frozenset()
+    from remit.backend.embedded.owner.trusted_keys import believed_in
+
+    return believed_in(home, trusted)
+
+
+def _cluster(address: str, home: Path, trusted: "TrustList") -> "ClusterStore":
     try:
         from remit.backend.cluster.store import ClusterStore
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "nats":
             raise
-        message = "runs on a cluster need the client of NATS, which is not installed: pip install 'remit[nats]'"
+        from remit.core.installing import install_command
+
+        message = f"runs on a cluster need the client of NATS, which is not installed: {install_command('nats')}"
         raise RequestRejected("STORE_EXTRA_MISSING", message, {"extra": "nats"}) from None
-    return ClusterStore.open(address, home)
+    from remit.backend.embedded.owner.trusted_keys import believed_in
+
+    return ClusterStore.open(address, home, signers=believed_in(home, trusted))
 
 
 @contextmanager
-def standing_halts(address: str, home: Path, clock: "Clock") -> "Iterator[Callable[[], HaltStanding]]":
+def standing_halts(
+    address: str, home: Path, clock: "Clock", *, trusted: "TrustList"
+) -> "Iterator[Callable[[], HaltStanding]]":
     """Says what is halted on a store, also on one that another process makes meanwhile."""
     from remit.backend.embedded.disk.database import DATABASE
     from remit.backend.embedded.store import EmbeddedStore
@@ -75,7 +109,7 @@ def standing_halts(address: str, home: Path, clock: "Clock") -> "Iterator[Callab
     found: list[Halts] = []
     with ExitStack() as closing:
         if address:
-            cluster = _cluster(address, home)
+            cluster = _cluster(address, home, trusted)
             closing.callback(cluster.let_go)
             halts = Halts(cluster.halts, clock)
 
@@ -101,16 +135,16 @@ def checkup_of(address: str, home: Path, trusted: "TrustList", webhooks: Callabl
     if address:
         from remit.backend.cluster.checkup import AddressCheckup
 
-        return AddressCheckup(lambda: _cluster(address, home))
+        return AddressCheckup(lambda: _cluster(address, home, trusted))
     from remit.backend.embedded.checkup import FolderCheckup
 
     return FolderCheckup(home, trusted, webhooks)
 
 
 @contextmanager
-def local_server(home: Path, port: int) -> Iterator[str]:
+def server_at(home: Path, port: int) -> Iterator[str]:
     """A NATS server of this machine that keeps its streams in the folder; gives its address, and ends it at last."""
     from remit.backend.cluster.nats_server import NatsServer
 
-    with NatsServer(home / SERVER_FOLDER, port=port) as server:
+    with NatsServer(home / SERVER_FOLDER, port=port, is_tethered=True) as server:
         yield server.address

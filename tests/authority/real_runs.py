@@ -17,9 +17,10 @@ from typing import Any
 
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.authority import Stakes
 from remit.core.limits.boundary import Boundary
@@ -36,7 +37,7 @@ from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.tool.declare.decorator import Tool
 from remit.tool.declare.signature import read_signature
 from remit.tool.registry import Registry
@@ -142,7 +143,7 @@ class Theatre:
         world = stage.run.world
         if world.name not in self._tools:
             self._tools[world.name] = Registry([real_tool(tool, self._perform) for tool in world.tools.values()])
-        kit: Kit = kit_of(Puppet(stage), self._tools[world.name])
+        kit: Kit = engine_kit(Puppet(stage), self._tools[world.name])
         return await self.system.submit(request, kit, self._terms)
 
     def _perform(self, tool: Described, arguments: dict[str, Any]) -> Any:

@@ -13,10 +13,10 @@ from remit.core.journal.signing import Signer
 from remit.orchestrate.ports import HaltLog, Inbox, Journal, Key, Seals, Store
 from remit.testing.conformance.answers import ANSWERS_CHECKS, AnswersCheck
 from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck
-from remit.testing.conformance.index import INDEX_CHECKS, IndexCheck
+from remit.testing.conformance.index import INDEX_CHECKS, KEPT_INDEX_CHECKS, IndexCheck
 from remit.testing.conformance.key import KEY_CHECKS, KeyCheck
 from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
-from tests.simulation.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import GuardParts, SharedStore
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]
 
@@ -37,7 +37,7 @@ async def embedded(home: Path) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def poor(home: Path) -> AsyncIterator[Store]:
-    yield SharedStore(Ground(), "process", lambda: asyncio.sleep(0), 600_000)
+    yield SharedStore(GuardParts(), "process", lambda: asyncio.sleep(0), 600_000)
 
 
 every_store = pytest.mark.parametrize("opened", [memory, embedded, poor], ids=lambda opened: opened.__name__)
@@ -79,6 +79,13 @@ def test_values_are_sealed_as_in_every_store(check: SealsCheck, opened: OpenStor
 @every_store
 @pytest.mark.parametrize("check", INDEX_CHECKS, ids=lambda check: check.__name__)
 def test_runs_are_listed_anew_as_in_every_store(check: IndexCheck, opened: OpenStore, tmp_path: Path) -> None:
+    asyncio.run(check(lambda: opened(tmp_path)))
+
+
+# The poor store keeps nothing beside its turns.
+@pytest.mark.parametrize("opened", [memory, embedded], ids=lambda opened: opened.__name__)
+@pytest.mark.parametrize("check", KEPT_INDEX_CHECKS, ids=lambda check: check.__name__)
+def test_what_is_kept_beside_turns_is_made_anew(check: IndexCheck, opened: OpenStore, tmp_path: Path) -> None:
     asyncio.run(check(lambda: opened(tmp_path)))
 
 

@@ -8,15 +8,24 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.folded.log import LogEntry
 from remit.backend.memory.store import MemoryStore
-from remit.core.journal.storage import START, RunListing
+from remit.core.journal.storage import START, Place, RunListing
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
 from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
 from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
-from tests.simulation.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import GuardParts, PoorLog, SharedStore
 
-KINDS = ("memory", "embedded", "folded")
+KINDS = ("memory", "embedded", "folded", "paged")
+
+
+class PagedLog(PoorLog):
+    """A log that gives two entries at once, and more when it is asked again."""
+
+    async def news(self, after: Place) -> list[LogEntry]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """The next two."""
+        return (await super().news(after))[:2]
 
 
 def twice(kind: str, home: Path) -> OpenTwice:
@@ -30,7 +39,9 @@ def twice(kind: str, home: Path) -> OpenTwice:
         elif kind == "memory":
             pair = (store := MemoryStore()), store
         else:
-            ground = Ground()
+            ground = GuardParts()
+            if kind == "paged":
+                ground.log = PagedLog()
             pair = _poor(ground, "one"), _poor(ground, "two")
         try:
             yield pair
@@ -41,7 +52,7 @@ def twice(kind: str, home: Path) -> OpenTwice:
     return opened
 
 
-def _poor(ground: Ground, process: str) -> SharedStore:
+def _poor(ground: GuardParts, process: str) -> SharedStore:
     return SharedStore(ground, process, lambda: asyncio.sleep(0), 600_000)
 
 

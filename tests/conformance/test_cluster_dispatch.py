@@ -17,7 +17,7 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.orchestrate.ports import Dispatch
+from remit.orchestrate.loop.outlet import Dispatch
 from remit.orchestrate.workers.errand_worker import ErrandWorker
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, MANY, DispatchCheck, Perform, a_call
 from tests.nats_server import clear, opened

@@ -16,7 +16,7 @@ from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
 from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck
 from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCheck
 from remit.testing.conformance.retention import RETENTION_CHECKS, OpenStore, RetentionCheck, Time
-from tests.simulation.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import GuardParts, SharedStore
 
 
 @pytest.mark.parametrize("check", HEAD_LOG_CHECKS, ids=lambda check: check.__name__)
@@ -47,7 +47,7 @@ def test_a_poor_store_removes_nothing_and_says_so() -> None:
 
 
 def poor_store() -> Store:
-    return SharedStore(Ground(), "process", lambda: asyncio.sleep(0), 600_000)
+    return SharedStore(GuardParts(), "process", lambda: asyncio.sleep(0), 600_000)
 
 
 @pytest.fixture(params=["memory", "embedded"])

@@ -18,7 +18,7 @@ from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.exchange.call_shape import Circumstances, shaped
 from remit.orchestrate.executors.errands import Occasion
-from remit.orchestrate.setup.kit import kit_of
+from remit.orchestrate.setup.kit import engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 
@@ -98,7 +98,7 @@ def asked(engine: Engine, words: str) -> SystemResponse:
         system = system_in_memory()
         request = SystemRequest((user_message(words),), hints=ExecutionHints(max_tokens=TOKENS, temperature=0.0))
         try:
-            return await system.run(request, kit_of(engine, TOOLS))
+            return await system.run(request, engine_kit(engine, TOOLS))
         finally:
             await system.close()
 

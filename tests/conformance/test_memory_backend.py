@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from remit.backend.memory.blobs import MemoryBlobs, MemorySnapshots
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemorySnapshots
 from remit.backend.memory.store import MemoryStore
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases, Ledger, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck

@@ -25,7 +25,7 @@ from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
-from tests.simulation.shared_store import Ground, SharedStore
+from tests.simulation.shared_store import GuardParts, SharedStore
 
 LEASE_MS = 600_000
 
@@ -35,7 +35,7 @@ async def pause() -> None:
 
 
 def poor_store() -> Store:
-    return SharedStore(Ground(), "process", pause, LEASE_MS)
+    return SharedStore(GuardParts(), "process", pause, LEASE_MS)
 
 
 @asynccontextmanager

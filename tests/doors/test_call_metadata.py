@@ -9,7 +9,7 @@ import pytest
 import remit
 from remit import CallMetadata, Kit, Registry, ScriptedEngine, ToolCall, delegate, tool
 from remit.core.failure import Ending
-from remit.wire.inbound import ROUTE_KEY, metadata_of, order_of
+from remit.wire.inbound import ROUTE_KEY, start_of_task
 from remit.wire.payloads import delivered
 from remit.wire.wire_records import TaskMessage
 from tests.doors.desk import call
@@ -56,7 +56,7 @@ def test_the_metadata_of_a_task_reaches_every_tool_call_in_a_copy_of_its_own() -
 
     async def main() -> remit.SystemResponse:
         async with remit.open(memory=True) as system:
-            return await system.run(order_of(task).request, kit)
+            return await system.run(start_of_task(task).request, kit)
 
     response = asyncio.run(main())
     assert response.terminal_code is Ending.SUCCESS, response
@@ -65,4 +65,5 @@ def test_the_metadata_of_a_task_reaches_every_tool_call_in_a_copy_of_its_own() -
     assert all(one[ROUTE_KEY]["channel_id"] == "tty1" for one in seen)
     told = ["filter of note", "a", "filter of note_later", "b", "filter of helper", "filter of note", "child"]
     assert [one["by"] for one in seen] == told
-    assert metadata_of(order_of(task).request) == {"project": "remit", "tickets": [7]}
+    metadata = start_of_task(task).request.metadata
+    assert {key: value for key, value in metadata.items() if key != ROUTE_KEY} == {"project": "remit", "tickets": [7]}

@@ -108,12 +108,17 @@ def test_waiting_for_another_process_ends_when_the_system_is_closed(monkeypatch:
         run_id = (await system.run(asked("change"), kit(calls("change", what="a")))).run_id
         is_held = store.leases.is_held
 
+        closing: list[asyncio.Task[None]] = []
+
         async def closed_meanwhile(name: str) -> bool:
-            await system.close()
+            # The store waits for this very question before it is closed.
+            closing.append(asyncio.create_task(system.close()))
+            await asyncio.sleep(0)
             return await is_held(name)
 
         monkeypatch.setattr(store.leases, "is_held", closed_meanwhile)
         with pytest.raises(RemitError, match=SYSTEM_CLOSED):
             await system.rested(run_id)
+        await asyncio.gather(*closing)
 
     asyncio.run(story())

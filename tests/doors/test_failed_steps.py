@@ -12,7 +12,10 @@ from remit import (
     Ending,
     EngineFault,
     InferHandler,
+    ModelInfo,
+    ModelPlanner,
     PlanExecutor,
+    Price,
     RedundantLoop,
     RunFailed,
     SpecializedLoop,
@@ -73,6 +76,99 @@ def test_a_function_that_asks_an_agent_fails_its_step_when_the_agent_fails_or_wa
     assert (result.response.terminal_code, result.outputs) == (Ending.UNAVAILABLE_DEP, {"a": "done"})
     assert result.response.error is not None
     assert result.response.error.message.startswith("step 'b'")
+
+
+def inner(kind: str, folder: Path) -> Any:
+    """What gives a result that failed, or waits, of every pattern and every way to have it."""
+    words, home = Panel(FAILS), folder / kind
+    match kind:
+        case "vote":
+            return lambda said: RedundantLoop(words, schema=MOOD, home=home).call(said)
+        case "plan":
+            return lambda said: PlanExecutor({"ask": InferHandler(words)}, home=home).execute([Step("a", "ask", said)])
+        case "shaped":
+            return lambda said: SpecializedLoop(Panel("no JSON"), schema=MOOD, home=home).call(said)
+        case "task":
+            return lambda said: asyncio.create_task(AgentLoop(words, home=home).chat(said))
+        case "thread":
+            return lambda said: asyncio.to_thread(AgentLoop(words, home=home).chat_sync, said)
+        case _:
+            return agents(folder)[kind].chat
+
+
+INNER = ["fails", "waits", "vote", "plan", "shaped", "task", "thread"]
+
+
+def lost(result: Any) -> Any:
+    return result.outputs if hasattr(result, "outputs") else result.content
+
+
+@pytest.mark.req("2.29")
+@pytest.mark.parametrize("kind", INNER)
+@pytest.mark.parametrize("is_step", [True, False], ids=["as step", "as value"])
+def test_a_function_that_hands_on_the_words_of_a_run_that_came_to_nothing_fails_its_step(
+    kind: str, tmp_path: Path, *, is_step: bool
+) -> None:
+    ask = inner(kind, tmp_path)
+
+    async def work(step: Step) -> Any:
+        said = lost(await ask(step.input))
+        return step.with_output(said) if is_step else said
+
+    executor = PlanExecutor({"work": work}, home=tmp_path / "store")
+    error = executor.execute_sync([Step("a", "work", "Erase a.")]).response.error
+    assert error is not None
+    assert "raise_for_error()" in error.message
+
+
+@pytest.mark.parametrize("kind", INNER)
+def test_a_function_that_looks_at_how_an_inner_run_ended_may_go_on_without_it(kind: str, tmp_path: Path) -> None:
+    ask = inner(kind, tmp_path)
+
+    async def work(step: Step) -> Any:
+        result = await ask(step.input)
+        return "without it" if result.error or result.terminal_code != "SUCCESS" else lost(result)
+
+    result = PlanExecutor({"work": work}, home=tmp_path / "store").execute_sync([Step("a", "work", "Erase a.")])
+    assert (result.terminal_code, result.outputs) == (Ending.SUCCESS, {"a": "without it"})
+
+
+@pytest.mark.parametrize("way", ["stream", "handle", "events"])
+def test_pieces_and_handles_of_a_run_that_came_to_nothing_fail_a_step_alike(way: str, tmp_path: Path) -> None:
+    agent = agents(tmp_path)["fails"]
+
+    async def work(step: Step) -> str:
+        if way == "stream":
+            return "".join([piece.text async for piece in agent.stream(step.input)])
+        run = await agent.start(step.input)
+        return (await run).content if way == "handle" else str([event.kind async for event in run])
+
+    error = PlanExecutor({"work": work}, home=tmp_path / "store").execute_sync([Step("a", "work", "hi")]).error
+    assert error is not None
+    assert error.code == FAILS
+
+
+def test_a_run_that_failed_and_was_tried_again_with_success_fails_no_step(tmp_path: Path) -> None:
+    agent = AgentLoop(
+        Desk(tmp_path).engine(call("erase", word="a"), {"text": "gone"}), tools=[erase], home=tmp_path / "inner"
+    )
+
+    async def work(step: Step) -> str:
+        asked = await agent.chat(step.input)
+        assert asked.waiting_for is not None
+        return (await agent.approve(asked.waiting_for.packet_ids[0], by="ann")).content
+
+    result = PlanExecutor({"work": work}, home=tmp_path / "store").execute_sync([Step("a", "work", "Erase a.")])
+    assert result.raise_for_error().outputs == {"a": "gone"}
+
+
+@pytest.mark.parametrize("kind", ["vote", "plan"])
+def test_results_of_votes_and_plans_raise_and_tell_as_their_responses_do(kind: str, tmp_path: Path) -> None:
+    result = asyncio.run(inner(kind, tmp_path)("hi"))
+    assert (result.error, result.terminal_code) == (result.response.error, result.response.terminal_code)
+    assert result.waiting_for is None
+    with pytest.raises(RunFailed):
+        result.raise_for_error()
 
 
 @pytest.mark.req("2.29")
@@ -174,6 +270,55 @@ def test_a_step_that_fails_tells_its_name_the_words_of_its_tool_and_its_limit(
     assert error.code == code
     assert "find" in error.message
     assert not [said for said in words if said not in error.message]
+
+
+class Named(Panel):
+    """A panel with a name of its own."""
+
+    def __init__(self, name: str, *replies: str) -> None:
+        super().__init__(*replies)
+        self.name = name
+
+    def model_info(self) -> ModelInfo:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return ModelInfo(self.name, 8_192, Price(0, 0))
+
+
+@pytest.mark.parametrize("kind", ["infer", "loop", "shaped", "vote"])
+def test_the_model_that_failed_is_named_and_no_other_one_of_the_plan(kind: str) -> None:
+    fine, broken = Named("fine", "fine"), Named("broken", "INFERENCE_ENGINE_ERROR")
+    works: dict[str, Any] = {
+        "infer": InferHandler(broken),
+        "loop": AgentLoop(broken),
+        "shaped": SpecializedLoop(broken, schema=MOOD),
+        "vote": RedundantLoop(broken, schema=MOOD),
+    }
+    plans = PlanExecutor({"first": InferHandler(fine), "then": works[kind]}, system=system_in_memory())
+    error = plans.execute_sync([Step("a", "first", "hi"), Step("b", "then")]).error
+    assert error is not None
+    assert error.details == {"step": "b", "model": "broken"}
+
+
+def test_a_planner_that_fails_names_its_model_and_what_it_came_of_and_no_tool() -> None:
+    broken = Named("broken", "INFERENCE_ENGINE_ERROR")
+    plans = PlanExecutor({"x": InferHandler(Named("a"))}, planner=ModelPlanner(broken), system=system_in_memory())
+    error = plans.execute_sync(prompt="Do it.").error
+    assert error is not None
+    assert error.caused_by is not None
+    assert (error.details, error.caused_by.code) == ({"model": "broken"}, "INFERENCE_ENGINE_ERROR")
+
+
+def test_a_planned_step_and_a_step_of_code_blame_no_model_that_they_do_not_know(tmp_path: Path) -> None:
+    fine, broken = Named("fine", '{"steps": [{"name": "a", "type": "then", "input": "x"}]}'), Panel(FAILS)
+
+    async def ask(step: Step) -> Any:
+        return await AgentLoop(broken, home=tmp_path).chat("hi")
+
+    plans = PlanExecutor(
+        {"then": InferHandler(broken), "x": InferHandler(fine)}, planner=ModelPlanner(fine), system=system_in_memory()
+    )
+    asks = PlanExecutor({"x": InferHandler(fine), "ask": ask}, system=system_in_memory())
+    errors = [plans.execute_sync(prompt="Do it.").error, asks.execute_sync([Step("a", "ask", "x")]).error]
+    assert [error is not None and "model" in error.details for error in errors] == [False, False]
 
 
 def test_a_step_that_was_tried_again_in_vain_tells_what_its_tool_said() -> None:

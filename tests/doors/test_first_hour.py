@@ -1,6 +1,7 @@
 """What a newcomer meets in the first hour, from Python: no question is asked in vain, and nothing is cut in silence."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import remit
-from remit import ScriptedEngine
+from remit import AgentLoop, RequestRejected, ScriptedEngine
 
 
 class Server(HTTPServer):
@@ -109,3 +110,14 @@ def test_every_verb_that_starts_a_run_takes_a_text() -> None:
             assert (await system.result(await system.submit("Hi", kit))).content == "Hello."
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("spec", ["openai:gpt-4o", "anthropic:claude"])
+def test_a_key_and_a_package_that_are_missing_are_said_at_once(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(RequestRejected) as refused:
+        AgentLoop(spec)
+    assert "API_KEY" in refused.value.message
+    assert f"'remit[{spec.partition(':')[0]}]'" in refused.value.message

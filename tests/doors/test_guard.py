@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import remit
-from remit import Principal, RequestRejected, Scope, Signal, System, UserSignal
+from remit import Principal, RemitError, RequestRejected, Scope, Signal, System, UserSignal
 
 ANN = {"to": "ann@corp.example", "body": "The plan is ready."}
 EVE = {"to": "eve@evil.example", "body": "The plan is ready."}
@@ -408,5 +408,36 @@ def test_operations_of_one_guard_wait_for_each_other() -> None:
         await host.start()
         verdicts = await asyncio.gather(*[host.mail(ANN, f"c{number}") for number in range(4)])
         assert [verdict["decision"] for verdict in verdicts] == ["allow", "ask", "ask", "ask"]
+
+    play(scene)
+
+
+def test_an_outcome_after_the_end_is_told_alike_by_every_view(tmp_path: Path) -> None:
+    """Among them a failure, which says that nothing happened."""
+
+    async def scene(host: Host) -> None:
+        for content, status in (({"content": "sent"}, "observed"), ({"error": True, "content": "no line"}, "failed")):
+            await host.start(prompt=f"{PROMPT} {status}")
+            await host.mail(EVE)
+            await host.yes()
+            run_id = host.run_id
+            assert (await host.system.execution(run_id)).mode == "guard"
+            await host.say("end")
+            await host.sent(not_done="error" in content, **content)
+            (made,) = (await host.system.result(run_id)).tool_calls_made
+            told = await host.system.archive.told(run_id)
+            (step,) = [one for one in told.reading.steps.values() if one.name == "send_mail"]
+            assert (made.status, step.status) == (status, status)
+
+    play(scene, tmp_path)
+
+
+def test_a_run_that_this_process_guards_is_not_driven_by_another() -> None:
+    async def scene(host: Host) -> None:
+        await host.start()
+        with pytest.raises(RemitError) as refused:
+            await host.system.resume(host.run_id)
+        assert refused.value.code == "RUN_HELD"
+        assert "in this process" in refused.value.message
 
     play(scene)

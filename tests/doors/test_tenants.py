@@ -22,7 +22,8 @@ import remit
 from remit import ModelRequest, ModelResult, Run, StreamHandler, SystemRequest, SystemResponse
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry, RunListing
@@ -37,7 +38,7 @@ from remit.core.run.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal
 from remit.core.run.run_events import RunEvent, Subject
 from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.guard.guard import Guard
@@ -46,7 +47,7 @@ from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.people.grants import Grants
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Store
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.orchestrate.tenants.tenancy import TenantStandings
 from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
@@ -86,7 +87,7 @@ def change(what: str) -> str:
 def kit(*replies: dict[str, Any]) -> Kit:
     """A model that says this, and the tools."""
     helper = delegate("helper", description="help", lease=LEASE)
-    return kit_of(ScriptedEngine([*replies, {"text": "done"}]), Registry([look, change, helper]))
+    return engine_kit(ScriptedEngine([*replies, {"text": "done"}]), Registry([look, change, helper]))
 
 
 def calls(name: str, **arguments: object) -> dict[str, Any]:
@@ -158,7 +159,7 @@ async def worlds() -> AsyncIterator[tuple[System, System, dict[str, str]]]:
                 await live(system, ACME)
             others = await live(both, GLOBEX)
             theirs = both.acting_for(GLOBEX)
-            others["driven"] = await theirs.submit(asked("wait"), kit_of(Silent([{"text": "never"}]), Registry([])))
+            others["driven"] = await theirs.submit(asked("wait"), engine_kit(Silent([{"text": "never"}]), Registry([])))
             await both.halt("looked odd", by="op", run=others["ended"])
             await both.halt("looked odd", by="op", tenant="initech")
             await theirs.grants.give(ORDER, until_ms=NOON + 1_000)
@@ -242,7 +243,9 @@ SYSTEM: Table = {
     "guard": lambda s, run: s.guard().answer({"op": "call", "run": run or "none", "tool": "look", "args": {}}),
     "result": lambda s, run: s.result(run),
     "execution": lambda s, run: s.execution(run),
+    "order_preview": lambda s, run: s.order_preview(run),
     "resume": lambda s, run: s.resume(run, kit=kit()),
+    "take_up": lambda s, run: s.take_up(run, kit=kit()),
     "halt": [
         lambda s, run: s.halt("why", run=run),
         lambda s, run: s.halt("why", tool="look"),
@@ -717,14 +720,14 @@ def test_nobody_has_a_run_copied_that_may_do_more_than_they() -> None:
         system = opened(MemoryStore(), Ids())
         terms = Terms(boundary=Boundary(permissions=("vault.open",)))
         try:
-            equipped = kit_of(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
+            equipped = engine_kit(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
             ran = await system.acting_for(ACME).run(asked("peek"), equipped, terms)
             assert [call.status.value for call in ran.tool_calls_made] == ["committed"]
             starter = system.acting_for(Principal("acme", "eve", (Scope.START, Scope.SIGNAL)))
             with pytest.raises(RequestRejected) as refused:
                 await starter.fork(ran.run_id, at=1)
             assert (refused.value.code, refused.value.details["scope"]) == (SCOPE_LACKING, "vault.open")
-            again = kit_of(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
+            again = engine_kit(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
             theirs = await starter.run(asked("peek"), again, terms)
             assert [call.code for call in theirs.tool_calls_made] == ["PERMISSION_DENIED"]
         finally:
@@ -747,7 +750,7 @@ async def heard(system: System, since: str | int = -1) -> list[RunEvent]:
 def test_cursors_of_a_tenant_tell_nothing_of_the_turns_of_others(others: int, tmp_path: Path) -> None:
     async def one(system: System) -> None:
         request = SystemRequest((user_message("hi"),))
-        await system.run(request, kit_of(ScriptedEngine([{"text": "ok"}]), Registry([])))
+        await system.run(request, engine_kit(ScriptedEngine([{"text": "ok"}]), Registry([])))
 
     async def scene() -> None:
         async with remit.open(tmp_path / "store") as system:
@@ -844,7 +847,7 @@ def test_questions_and_items_are_read_page_by_page() -> None:
             for number in range(5):
                 calls = [{"name": "keep", "arguments": {"text": str(number)}}]
                 request = SystemRequest((user_message("Keep it."),))
-                await ada.run(request, kit_of(ScriptedEngine([{"tool_calls": calls}]), Registry([keep])))
+                await ada.run(request, engine_kit(ScriptedEngine([{"tool_calls": calls}]), Registry([keep])))
             every = [one.id for one in await ada.archive.approvals()]
             assert len(every) == len(set(every)) == 5
             read_runs: list[str] = []

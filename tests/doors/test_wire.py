@@ -12,13 +12,13 @@ from remit import Kit, Registry, RequestRejected, ScriptedEngine, System, Terms,
 from remit.core.record import Record
 from remit.core.run.principal import Principal
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import states
+from remit.observe.linked_turns import states
 from remit.observe.reading import Reading
 from remit.tool.builtin.ask_person import people_tools
 from remit.wire.channels import ChannelDesk, LoopCard, Permissions, Submit, Tell, card_of, principal_of
-from remit.wire.inbound import PrebuiltContext, order_of, signal_of
+from remit.wire.inbound import PrebuiltContext, signal_of, start_of_task
 from remit.wire.payloads import delivered, posted, written
-from remit.wire.projections import events_of, loop_entity, trajectory_of
+from remit.wire.projections import loop_entity, trajectory_of, turn_messages
 from remit.wire.replies import destination_of, reply_of
 from remit.wire.wire_records import UserMessage
 from tests.doors.desk import call
@@ -65,7 +65,7 @@ class Worker:
         return loop_id
 
     async def _started(self, acting: System, meaning: Submit) -> str:
-        order = order_of(
+        order = start_of_task(
             meaning.task, session_id=meaning.session_id, thread_id=meaning.thread_id, message_id=meaning.message_id
         )
         context = None if order.context is None else PrebuiltContext(order.context)
@@ -78,7 +78,7 @@ class Worker:
         reading, told, state = Reading(), list[Record](), RunState()
         for turn, state in states(await self.system.archive.history(loop_id)):
             reading.take(turn)
-            told += events_of(turn, state, reading)
+            told += turn_messages(turn, state, reading)
         to = destination_of(pinned(state).request, loop_id, pinned(state).principal)
         assert to is not None
         told.append(reply_of(await self.system.result(loop_id), to, at_ms=state.at_ms))

@@ -20,7 +20,7 @@ from remit.core.run.messages import Message, Role, user_message
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.kernel.results.notices import NOT_HAPPENED
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 
@@ -139,7 +139,7 @@ def request() -> SystemRequest:
 def kit(ledger: Ledger, on_effect: Callable[[str], None], *, slow_s: float = SLOW_S) -> Kit:
     """The model and the tools, all of which write into the ledger; `on_effect` is called after each effect, with its key."""
     reads = _reads(ledger, on_effect, slow_s)
-    return kit_of(CarefulModel(), Registry((*reads, *_writes(ledger, on_effect), _delegate())))
+    return engine_kit(CarefulModel(), Registry((*reads, *_writes(ledger, on_effect), _delegate())))
 
 
 def _reads(ledger: Ledger, on_effect: Callable[[str], None], slow_s: float) -> tuple[Tool, ...]:

@@ -19,7 +19,7 @@ from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.e2e.crash_law import journals, prove
@@ -53,7 +53,7 @@ async def house(home: Path, kit: Kit | None = None) -> AsyncIterator[System]:
 
 def scripted(replies: Sequence[JsonObject], *tools: Tool) -> Kit:
     """A kit that plays these replies."""
-    return kit_of(ScriptedEngine(replies), Registry(tools))
+    return engine_kit(ScriptedEngine(replies), Registry(tools))
 
 
 def calls(name: str, arguments: JsonObject | None = None) -> JsonObject:

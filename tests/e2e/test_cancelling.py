@@ -23,7 +23,7 @@ from remit.inference.engine import StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.views.sentence import sentence
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
 from remit.tool.loader import load_tools
@@ -132,7 +132,7 @@ def test_a_cancel_reaches_a_model_call(tmp_path: Path) -> None:
     heard = Heard()
 
     async def scene(system: System) -> None:
-        run_id = await system.submit(asking(), kit_of(heard.engine(SLOW)))
+        run_id = await system.submit(asking(), engine_kit(heard.engine(SLOW)))
         await until(lambda: heard.began, "the model is asked")
         await cancelled(system, run_id)
         assert heard.stopped == ["model"]
@@ -145,7 +145,7 @@ def test_a_cancel_reaches_every_async_tool_of_an_answer(tmp_path: Path) -> None:
     twice: JsonObject = {"tool_calls": [{"name": "wait", "arguments": {}}, {"name": "wait", "arguments": {}}]}
 
     async def scene(system: System) -> None:
-        run_id = await system.submit(asking(), kit_of(heard.engine(twice), Registry([waiting_tool(heard)])))
+        run_id = await system.submit(asking(), engine_kit(heard.engine(twice), Registry([waiting_tool(heard)])))
         await until(lambda: heard.began.count("tool") == 2, "both tools are called")
         response = await cancelled(system, run_id)
         assert heard.stopped == ["tool", "tool"]
@@ -176,7 +176,7 @@ def test_a_cancel_ends_an_isolated_tool_and_every_process_it_started(tmp_path: P
     engine = ScriptedEngine([calls("dig", {"folder": str(pit)}), says("Never.")])
 
     async def scene(system: System) -> None:
-        run_id = await system.submit(asking(), kit_of(engine, load_tools(str(tmp_path / "tools.py"))))
+        run_id = await system.submit(asking(), engine_kit(engine, load_tools(str(tmp_path / "tools.py"))))
         await until((pit / "began").exists, "the tool has started")
         assert len(running_in(pit)) == 2
         await cancelled(system, run_id)
@@ -191,7 +191,7 @@ def test_a_cancel_reaches_the_model_call_of_a_child(tmp_path: Path) -> None:
     engine = heard.engine({"when": "dig deep", **SLOW}, calls("hand_over", {"task": "dig deep"}), says("Never."))
 
     async def scene(system: System) -> None:
-        run_id = await system.submit(asking(), kit_of(engine, Registry([hand_over])))
+        run_id = await system.submit(asking(), engine_kit(engine, Registry([hand_over])))
         await until(lambda: len(heard.began) == 2, "the child's model is asked")
         await cancelled(system, run_id)
         assert heard.stopped == ["model"]
@@ -214,7 +214,7 @@ def deaf_tool(effect: str, began: Event, gate: Event) -> Tool:
 
 def test_a_thread_that_ignores_the_cancel_is_shown_and_heard_when_it_comes_back(tmp_path: Path) -> None:
     began, gate = Event(), Event()
-    kit = kit_of(ScriptedEngine([calls("post"), says("Posted.")]), Registry([deaf_tool("external", began, gate)]))
+    kit = engine_kit(ScriptedEngine([calls("post"), says("Posted.")]), Registry([deaf_tool("external", began, gate)]))
 
     async def scene(system: System) -> None:
         asked = await system.run(asking(), kit)
@@ -222,6 +222,7 @@ def test_a_thread_that_ignores_the_cancel_is_shown_and_heard_when_it_comes_back(
         await tell(system, Signal.APPROVE, asked.run_id, {"packet_id": asked.waiting_for.packet_ids[0]})
         turns = await abandon(system, asked.run_id, began)
         gate.set()
+        await until_turns(system, asked.run_id, turns + 1)
         await until_only(1)
         told = await system.archive.told(asked.run_id)
         assert len(told.turns) == turns + 1
@@ -239,7 +240,7 @@ def test_a_thread_that_ignores_the_cancel_is_shown_and_heard_when_it_comes_back(
 
 def test_a_thread_that_only_reads_is_shown_and_what_it_read_late_is_nobodys_concern(tmp_path: Path) -> None:
     began, gate = Event(), Event()
-    kit = kit_of(ScriptedEngine([calls("post"), says("Read.")]), Registry([deaf_tool("read", began, gate)]))
+    kit = engine_kit(ScriptedEngine([calls("post"), says("Read.")]), Registry([deaf_tool("read", began, gate)]))
 
     async def scene(system: System) -> None:
         run_id = await system.submit(asking(), kit)
@@ -263,6 +264,13 @@ async def abandon(system: System, run_id: str, began: Event) -> int:
     # Besides the test one task is left: it waits for the thread.
     await until_only(2)
     return len(told.turns)
+
+
+async def until_turns(system: System, run_id: str, count: int) -> None:
+    """Wait for what comes late: between its thread and its turn there may be no task at all."""
+    async with asyncio.timeout(SECONDS):
+        while (await system.archive.find(run_id)).turns < count:  # noqa: ASYNC110  # a thread brings it about
+            await asyncio.sleep(0.02)
 
 
 async def until_only(count: int) -> None:

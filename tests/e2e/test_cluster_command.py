@@ -1,6 +1,10 @@
 """The command line on JetStream: every command works there, and a run whose process was killed goes on in another one."""
 
 import asyncio
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,7 +15,7 @@ from remit.adapters.cli.main import EXIT_USAGE
 from remit.backend.cluster.nats_server import NatsServer
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 from tests import warm
-from tests.e2e.command import COMMAND, Answer, Remit, until
+from tests.e2e.command import COMMAND, PATIENCE_S, Answer, Remit, until
 from tests.e2e.house import calls, says
 from tests.nats_server import clear, free_ports
 
@@ -146,10 +150,61 @@ def test_dev_begins_a_server_whose_runs_outlive_it(tmp_path: Path) -> None:
     assert (said.returncode, said.stdout.count("Hello.")) == (EXIT_OK, 1), said
     assert f"--store nats://127.0.0.1:{port}" in said.stderr
     with NatsServer(home / "nats", port=port) as server:
-        runs = Remit(tmp_path).here("runs", "--json", "--store", server.address)
+        stranger = Remit(tmp_path).here("runs", "--json", "--store", server.address)
+        assert stranger.out == "", stranger
+        assert "SIGNER_UNKNOWN" in stranger.err, stranger
+        runs = Remit(tmp_path).here("runs", "--json", "--store", server.address, "--home", str(home))
     assert len(runs.out.splitlines()) == 1, runs
     refused = Remit(tmp_path).here("dev", "--nats", "--store", "nats://h")
     assert refused.exit_code == EXIT_USAGE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("is_at_work", [False, True], ids=["at the prompt", "in a run"])
+def test_dev_takes_its_server_and_its_workers_along_however_it_ends(
+    tmp_path: Path, number: signal.Signals, is_at_work: bool
+) -> None:
+    remit, (port,) = Remit(tmp_path), free_ports(1)
+    remit.write(TOOLS.replace('effect="write", ', 'effect="read", '), [calls("pay"), says("Paid.")])
+    words = [
+        "--port",
+        str(port),
+        "--engine",
+        f"scripted:{tmp_path / 'script.json'}",
+        "--tools",
+        str(tmp_path / "tools.py"),
+    ]
+    with (tmp_path / "said").open("w") as said:
+        dev = subprocess.Popen(
+            [COMMAND, "dev", "--nats", *words, "--home", str(remit.home)],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
+        )
+    assert dev.stdin is not None
+    until(lambda: "workers drive them" in (tmp_path / "said").read_text(), "everything has begun")
+    until(lambda: len(processes_of(remit.home)) == len(["dev", "server", "loop", "model", "tools"]), "all are there")
+    if is_at_work:
+        dev.stdin.write(b"Pay.\n")
+        dev.stdin.flush()
+        until((tmp_path / "asked").exists, "a tool is at work")
+    dev.send_signal(number)
+    (tmp_path / "gate").touch()
+    assert dev.wait(PATIENCE_S) == (-number if number == signal.SIGKILL else 128 + signal.SIGTERM)
+    until(lambda: not processes_of(remit.home), "nothing of it runs")
+    dev.stdin.close()
+
+
+def processes_of(home: Path) -> list[int]:
+    """The processes whose command lines name a folder, or what is in it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            is_dead = (entry / "stat").read_text().rpartition(")")[2].split()[:1] == ["Z"]
+            if entry.name.isdecimal() and str(home).encode() in (entry / "cmdline").read_bytes() and not is_dead:
+                found.append(int(entry.name))
+    return found
 
 
 @pytest.mark.parametrize("address", ["nats://", "nats://host?lease_ms=5", "nats://host?x=1", "nats://u:pass@?"])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.cluster.layout import STREAM
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import START, RunListing, Warrant
+from remit.wire.subjects import STREAM
 from tests.e2e.house import until
 from tests.nats_server import three_nodes
 

@@ -97,8 +97,15 @@ def test_a_template_of_the_chart_uses_values_that_there_are_and_makes_yaml(name:
     documents = [found for found in yaml.safe_load_all(ACTION.sub("x", plain)) if found]
     kinds = [found["kind"] for found in documents]
     assert kinds == (
-        ["ConfigMap", "Service", "PodDisruptionBudget", "StatefulSet"] if name == "nats" else ["Deployment"]
+        ["ConfigMap", "Service", "PodDisruptionBudget", "StatefulSet"]
+        if name == "nats"
+        else ["ConfigMap", "Deployment"]
     )
     if name == "workers":
         for worker in values["workers"].values():
             assert any(" ".join(worker["args"]).startswith(entry.words) for entry in command_entries()), worker
+            assert {"kind", "keySecret", "secret", "replicas", "args"} == set(worker)
+        keys = [worker["keySecret"] for worker in values["workers"].values()]
+        assert len(set(keys)) == len(keys), "who has the key of one part is not another"
+        assert "$worker.keySecret" in text
+        assert "--channels" in text

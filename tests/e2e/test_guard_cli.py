@@ -19,7 +19,11 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guard.md"
 TOOL = {
     "name": "send_mail",
     "description": "Sends a mail.",
-    "parameters": {"type": "object", "properties": {"to": {"type": "string"}, "body": {"type": "string"}}},
+    "parameters": {
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "body": {"type": "string"}},
+        "required": ["to", "body"],
+    },
     "effect": "external",
     "control_args": {"to": "email"},
     "payload_args": ["body"],

@@ -43,7 +43,8 @@ from remit.core.failure import RequestRejected
 from remit.core.run.messages import user_message
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import pinned
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.agents.terms import kit_of
+from remit.orchestrate.setup.kit import Terms
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 

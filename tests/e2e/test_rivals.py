@@ -13,7 +13,7 @@ from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, Ending, Remit
 from remit.core.journal.codec import encode_signal
 from remit.core.run.signals import Signal, UserSignal
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.e2e.command import Answer, Remit, remit_in, until
@@ -127,7 +127,7 @@ def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through(tm
         effects[idempotency_key] += 1
         return "paid"
 
-    kit = kit_of(ScriptedEngine([calls("pay"), says("Done.")]), Registry([pay]))
+    kit = engine_kit(ScriptedEngine([calls("pay"), says("Done.")]), Registry([pay]))
 
     async def play() -> None:
         async with house(tmp_path / "store", kit) as system:
@@ -157,7 +157,7 @@ def test_of_a_yes_and_a_no_at_the_same_moment_one_is_heard(tmp_path: Path) -> No
         return "paid"
 
     def kit() -> Kit:
-        return kit_of(ScriptedEngine([calls("pay"), says("Done.")]), Registry([pay]))
+        return engine_kit(ScriptedEngine([calls("pay"), says("Done.")]), Registry([pay]))
 
     async def play() -> None:
         async with house(tmp_path / "store", kit()) as one, house(tmp_path / "store", kit()) as other:

@@ -23,7 +23,7 @@ from remit.core.run.messages import user_message
 from remit.core.schema.json_schema import compile_schema
 from remit.inference.engine import Engine, StreamHandler
 from remit.inference.specs import open_engine
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.registry import Registry
 from tests.e2e.conftest import FIGURE
 from tests.e2e.shapes import GRAMMARS, SCHEMAS, TOKENS, Shaped, Spelled
@@ -81,7 +81,7 @@ def spelled(engine: Engine, case: Spelled, *, tokens: int = TOKENS, budget: Budg
         output, hints = OutputContract(grammar=case.grammar), ExecutionHints(max_tokens=tokens)
         request = SystemRequest((user_message(prompt_of(case)),), output=output, hints=hints)
         try:
-            return await system.run(request, kit_of(engine, Registry(())), Terms(budget=budget))
+            return await system.run(request, engine_kit(engine, Registry(())), Terms(budget=budget))
         finally:
             await system.close()
 

@@ -28,7 +28,7 @@ from remit.core.work.graph import JoinRule
 from remit.inference.engine import StreamHandler
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.testing.runs import SimulatedRun
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
@@ -108,7 +108,7 @@ def terms() -> Terms:
 async def play(folder: Path, deed: str, seed: int, busy_after: int) -> dict[str, object]:
     """Begin the tree or go on with it, and tell what it came to."""
     model, store = EagerModel(folder, seed, busy_after), EmbeddedStore.open(folder / STORE)
-    kit = kit_of(model, Registry(tools(seed)))
+    kit = engine_kit(model, Registry(tools(seed)))
 
     async def find_kit(state: RunState) -> Kit:
         return kit

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from remit.assemble import kit_for, open_store, settings_of, system_on
-from remit.backend.cluster.layout import STREAM
 from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.core.failure import RemitError
 from remit.core.run.approval import What
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
+from remit.wire.subjects import STREAM
 from tests import warm
 from tests.e2e.command import COMMAND
 from tests.e2e.house import asking, calls, says, tell

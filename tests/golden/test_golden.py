@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn

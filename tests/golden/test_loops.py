@@ -7,8 +7,9 @@ import pytest
 from remit.core.journal.codec import hash_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, loop_state, pinned
-from remit.observe.history import read_history
-from remit.observe.reading import Fact, Reading
+from remit.observe.fact import Fact
+from remit.observe.linked_turns import read_history
+from remit.observe.reading import Reading
 from remit.observe.views.outline import loop_states
 from scripts.make_golden import GOLDEN, read_journal
 

@@ -12,7 +12,7 @@ import pytest
 from remit.assemble import new_run_id, opened_to_read, settings_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending
-from remit.core.run.lineage import derived_id, is_safe_id
+from remit.core.run.lineage import is_safe_id
 from remit.core.run.signals import Signal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
@@ -198,7 +198,7 @@ def test_a_retry_of_an_old_retry_has_an_id_of_its_own_and_both_in_its_lineage(tm
             fork_id = await tell(system, Signal.RETRY, RETRY, {"reason": "once more"})
             await system.settle(fork_id)
             assert is_safe_id(fork_id)
-            assert fork_id == derived_id(RETRY, "6.1")
+            assert fork_id not in (TRIED, RETRY)
             assert await system.lineages.of(fork_id) == (TRIED, RETRY)
             assert (await system.result(fork_id)).terminal_code is Ending.SUCCESS
             assert (await system.archive.verify(fork_id)).ok

@@ -25,7 +25,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.codec import decode_turn, plain_value
 from remit.core.regex import regex
 from remit.kernel.state import pinned
-from remit.observe.history import History, read_history, states
+from remit.observe.linked_turns import History, read_history, states
 from remit.observe.views.event_log import events_of
 from remit.observe.watcher import metered
 from remit.orchestrate.facade import System

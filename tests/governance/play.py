@@ -22,7 +22,7 @@ from remit.core.run.messages import Role, system_message, user_message
 from remit.core.run.principal import Principal, Scope
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.orchestrate.tenants.policies import Policies
 from remit.tool.declare.decorator import Tool
 from remit.tool.delegate import delegate
@@ -183,7 +183,7 @@ class Deployment:
             delegate(one["to_agent"], description=one["task"], lease=_lease(depth), grants=self.grants(one))
             for depth, one in enumerate(reversed(chain))
         ]
-        return kit_of(Obedient(), Registry([*self.tools, *agents]))
+        return engine_kit(Obedient(), Registry([*self.tools, *agents]))
 
     def grants(self, delegation: dict[str, Any]) -> list[str] | None:
         """What a delegation hands on."""

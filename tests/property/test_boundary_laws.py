@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from remit.core.failure import Refusal
-from remit.core.journal.arrivals import ProposedCall, Provenance
 from remit.core.journal.commands import CallModel, StartChild
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then, narrow
 from remit.core.limits.budget import Budget

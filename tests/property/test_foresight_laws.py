@@ -10,7 +10,7 @@ from remit.core.limits.budget import COUNTERS
 from remit.core.limits.foresight import RUNS_MIN, Foresight, Milestone, needed_after
 from remit.core.record import replace
 from remit.observe.cost.like_runs import course_of, foresight_of, shortfall_in
-from remit.observe.history import History, read_history, states
+from remit.observe.linked_turns import History, read_history, states
 from tests.simulation.scenarios import PLAYED_SEEDS, played_world
 
 # A handful of worlds: some of their runs succeed.

@@ -36,8 +36,9 @@ from remit.kernel.graph.expressions import GuardType, condition_holds
 from remit.kernel.graph.graph_checks import GraphProblem
 from remit.kernel.graph.guards import GUARD_VIEW, parse_guard
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.orchestrate.setup.graph_file import parse_graph
+from remit.orchestrate.setup.graph_file import read_graph
 from tests.depth import examples
+from tests.text_files import from_text
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
 KINDS = [kind for kind in NodeKind if kind is not NodeKind.TERMINAL]
@@ -245,7 +246,7 @@ def test_a_version_survives_every_way_of_writing_and_reading_a_graph(graph: Grap
     version = graph_version(graph)
     assert graph_version(msgspec.json.decode(msgspec.json.encode(graph), type=Graph)) == version
     assert graph_version(msgspec.msgpack.decode(msgspec.msgpack.encode(graph), type=Graph)) == version
-    assert graph_version(parse_graph(friendly(graph), "file")) == version
+    assert graph_version(from_text(read_graph, friendly(graph), "file")) == version
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

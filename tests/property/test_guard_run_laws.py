@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from remit.agents.guard_in_memory import GuardInMemory
 from remit.core.failure import Ending, Refusal
-from remit.core.journal.arrivals import ApprovalRefused, ModelAnswered, Provenance
+from remit.core.journal.arrivals import ApprovalRefused, ModelAnswered
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import CallNoted, RunEnded, ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
@@ -27,7 +28,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.facts.gate_facts import declared
-from remit.orchestrate.guard.ground import boundary_of_start
+from remit.orchestrate.guard.guarded_run import boundary_of_start
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.loop.live import Live

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.failure import ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival, Happened
@@ -157,6 +157,7 @@ def test_whatever_is_reported_can_be_written_and_is_judged_or_changes_nothing(da
 
 @given(st.integers(0, PLAYED_SEEDS - 1), st.randoms(use_true_random=False))
 @settings(max_examples=50)
+@pytest.mark.slow
 def test_a_conversation_that_followed_its_run_equals_one_rendered_at_once(seed: int, chance: Random) -> None:
     world = played_world(seed)
     for run_id in world.run_ids():

@@ -10,7 +10,7 @@ from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
 from remit.provenance.gate_verdict import Decision, GateVerdict, verdict_json
-from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
+from remit.provenance.words.references import is_prose, opaque_in, references_in, skimmed
 from tests.depth import examples
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import EVIL, TOOLS, file, mail

@@ -9,7 +9,8 @@ from remit.core.journal.turn import Turn
 from remit.core.record import Record
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import Fact, FactKind, Reading, reading_of
+from remit.observe.fact import Fact, FactKind
+from remit.observe.reading import Reading, reading_of
 from remit.observe.steps import CUT_OFF, StepKind
 from remit.observe.views.outline import outline_of
 from tests.simulation.scenarios import played_world

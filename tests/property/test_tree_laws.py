@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from remit.core.failure import Ending, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals, commands
-from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, RunStarted
+from remit.core.journal.arrivals import Arrival, Happened, RunStarted
 from remit.core.journal.codec import encode_turn, hash_turn
 from remit.core.journal.commands import AskPurpose, CallModel, Command, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import QuestionSettled, UsageExceeded
 from remit.core.limits.boundary import Boundary, Exhaustion
 from remit.core.limits.budget import COUNTERS, FIELDS, Budget

@@ -16,7 +16,7 @@ from remit.wire.subjects import (
     ID_CHARS_MAX,
     Category,
     SubjectFamily,
-    id_in,
+    id_of_token,
     parse_subject,
     subject_of,
     token_of,
@@ -48,7 +48,7 @@ def taken(data: bytes, kind: type[Record]) -> Record | None:
 @settings(max_examples=examples(400))
 def test_every_id_has_one_token_and_every_token_one_id(text: str) -> None:
     token = token_of(text)
-    assert id_in(token) == text
+    assert id_of_token(token) == text
     assert not set(token) & set(".*> /")
 
 
@@ -63,7 +63,7 @@ def test_every_subject_is_read_as_it_was_built(family: SubjectFamily, first: str
 @settings(max_examples=examples(400))
 def test_no_two_tokens_spell_one_id(token: str) -> None:
     with suppress(RequestRejected):
-        assert token_of(id_in(token)) == token
+        assert token_of(id_of_token(token)) == token
 
 
 @pytest.mark.parametrize("kind", [*KINDS.values(), LoopEntity, Trajectory], ids=lambda kind: kind.__name__)

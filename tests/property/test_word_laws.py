@@ -120,6 +120,7 @@ def words_of(kind: type[Record]) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("kind", WORDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
+@pytest.mark.slow
 def test_every_word_survives_json_and_msgpack(kind: type[Record], data: st.DataObject) -> None:
     word = data.draw(words_of(kind))
     assert msgspec.json.decode(msgspec.json.encode(word), type=kind) == word

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from remit.core.record import JsonObject
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, shown_value, spelled_place
+from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, spelled_place, value_in_error
 
 _T = TypeVar("_T")
 
@@ -21,7 +21,7 @@ def names_at(document: YamlDocument, value: Any, known: Iterable[str], place: Pl
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in known:
-            message = f"{spelled_place(place)} is {shown_value(name)}; use one of {', '.join(known)}"
+            message = f"{spelled_place(place)} is {value_in_error(name)}; use one of {', '.join(known)}"
             document.reject(YamlFault.VALUE_INVALID, message, place)
     return [str(name) for name in names]
 
@@ -30,7 +30,7 @@ def text_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -
     """A text; an empty one where nothing is said."""
     value = block.get(key, "")
     if not isinstance(value, str):
-        message = f"{spelled_place((*place, key))} must be a text, not {shown_value(value)}; put it in quotes"
+        message = f"{spelled_place((*place, key))} must be a text, not {value_in_error(value)}; put it in quotes"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return value
 
@@ -40,7 +40,7 @@ def number_at(document: YamlDocument, block: JsonObject, key: str, place: Place)
     value = block.get(key, 0)
     # A bool is an int to Python, and a count to nobody.
     if type(value) is not int or value < 0:
-        message = f"{spelled_place((*place, key))} must be a whole number from 0 on, not {shown_value(value)}"
+        message = f"{spelled_place((*place, key))} must be a whole number from 0 on, not {value_in_error(value)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return value
 
@@ -51,7 +51,9 @@ def pattern_at(document: YamlDocument, block: JsonObject, key: str, place: Place
     try:
         re.compile(pattern)
     except re.error as error:
-        message = f"{spelled_place((*place, key))} is {shown_value(pattern)}, which is no regular expression: {error}"
+        message = (
+            f"{spelled_place((*place, key))} is {value_in_error(pattern)}, which is no regular expression: {error}"
+        )
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return pattern
 

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.journal import arrivals, commands, rulings
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer, Rung
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS, Charges

@@ -8,13 +8,14 @@ Rule 4: a process that has left the store writes nothing. What breaks these rule
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from remit.backend.folded.log import RUN, LogEntry
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.small_ports import MemoryBlobs, MemorySeals
+from remit.backend.memory.blobs import MemoryBlobs, MemorySeals
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,
@@ -69,7 +70,7 @@ class Lease(Record):
     until_s: float = 0.0
 
 
-class Ground:
+class GuardParts:
     """What outlives every process."""
 
     def __init__(self) -> None:
@@ -123,22 +124,36 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 class SharedStore(FoldedStore):
     """The store as one process has it open."""
 
-    def __init__(self, ground: Ground, process: str, pause: Pause, lease_ms: int = 0) -> None:
+    def __init__(self, ground: GuardParts, process: str, pause: Pause, lease_ms: int = 0) -> None:
         self.ground = ground
         self.process = process
         self.pause = pause
         self.is_closed = False
+        self.under_way = 0
         super().__init__(SlowLog(self), SharedLeases(self, lease_ms), SlowBlobs(self), ground.seals)
         self.journal: Journal = WatchedJournal(self, self.journal)  # type: ignore[assignment]
 
     async def close(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """Leave, with nothing in hand."""
+        if self.under_way:
+            self.offend(
+                "a_store_is_closed_when_nobody_asks_it", "", f"was closed with {self.under_way} questions under way"
+            )
         for run_id, lease in self.ground.leases.items():
             if lease.holder == self.process:
                 self.offend("nothing_outlives_closing", run_id, "was closed and still held the run")
         await self.pause()
         self.is_closed = True
         self.ground.crash(self.process)
+
+    @contextmanager
+    def asked(self) -> Iterator[None]:
+        """Something is asked of the store, which may not be closed meanwhile."""
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
 
     def offend(self, law: str, run_id: str, what: str) -> None:
         """Note what no process may do."""
@@ -166,8 +181,9 @@ class SlowLog:
 
     async def news(self, after: Place) -> list[LogEntry]:
         """What is new; others may write before the caller goes on."""
-        found = await self._store.ground.log.news(after)
-        await self._store.pause()
+        with self._store.asked():
+            found = await self._store.ground.log.news(after)
+            await self._store.pause()
         return found
 
 
@@ -211,8 +227,9 @@ class SlowBlobs:
 
     async def get(self, digest: bytes) -> bytes:
         """The bytes with this digest."""
-        await self._store.pause()
-        return await self._store.ground.blobs.get(digest)
+        with self._store.asked():
+            await self._store.pause()
+            return await self._store.ground.blobs.get(digest)
 
 
 class SharedLeases:

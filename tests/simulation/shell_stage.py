@@ -12,7 +12,7 @@ from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, Mode
 from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.testing.scripts import USAGE
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
@@ -74,7 +74,7 @@ class Stage:
         self.made: list[Made] = []
         self.effects: dict[str, str] = {}
         self._scripts: list[tuple[Step, ...]] = []
-        self.kit: Kit = kit_of(StagedModel(self), Registry(self._tools()))
+        self.kit: Kit = engine_kit(StagedModel(self), Registry(self._tools()))
 
     def new_task(self) -> str:
         """A task with a script of its own."""

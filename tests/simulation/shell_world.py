@@ -31,7 +31,7 @@ from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.trouble import CALM, Faults
 from tests.simulation.seeded_loop import WORLD, SeededLoop, Stalled, Turns
-from tests.simulation.shared_store import Ground, SharedStore, at_once
+from tests.simulation.shared_store import GuardParts, SharedStore, at_once
 from tests.simulation.shell_stage import IDEMPOTENT, TERMS, Stage
 
 BEGINS_AT_MS = 1_000_000
@@ -110,7 +110,7 @@ class ShellWorld:
         self.seed = seed
         self.weather = weather
         self.chance = Random(seed)
-        self.ground = Ground()
+        self.ground = GuardParts()
         self.stage = Stage(self.chance)
         self.loop = SeededLoop(self.chance, self._before_step)
         self.processes: list[Process] = []

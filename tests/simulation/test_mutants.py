@@ -10,8 +10,9 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, RemitError
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall, ToolFailed, ToolOutcomeLost
+from remit.core.journal.arrivals import ModelAnswered, ToolFailed, ToolOutcomeLost
 from remit.core.journal.commands import CallTool, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
@@ -35,9 +36,9 @@ from remit.kernel.budget import spend
 from remit.kernel.fold import apply as applying
 from remit.kernel.fold import derived, fold_calls, fold_decisions
 from remit.kernel.graph import join
-from remit.kernel.people.hold import UNTOLD
+from remit.kernel.people.clock_stop import UNTOLD
 from remit.kernel.results import doubt, endings
-from remit.kernel.results.grounding import unproven_effects
+from remit.kernel.results.proven_effects import unproven_effects
 from remit.kernel.rules import child, human, model, signal, tool
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from remit.core.failure import Ending
 from remit.core.journal.commands import StartChild
 from remit.core.journal.rulings import ChildHeld
@@ -34,6 +36,7 @@ def test_small_trees_keep_the_law_and_many_of_their_runs_meet_an_edge() -> None:
     assert {Ending.SUCCESS, Ending.BUDGET_EXHAUSTED} <= set(endings)
 
 
+@pytest.mark.slow
 def test_trees_in_a_hurry_keep_the_law_and_run_out_of_time_though_people_were_waited_for() -> None:
     endings, stood = [], []
     for seed in range(20):

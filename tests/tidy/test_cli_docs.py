@@ -52,6 +52,46 @@ def test_the_options_of_every_command_are_described_once() -> None:
     assert set(OPTION.findall(head)) == COMMON
 
 
+CALLED = re.compile(r"(?:^\$ |`)remit (?P<said>(?!envelope 1)[a-z][^`\n]*)", re.MULTILINE)
+NAMED = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def misnamed(text: str, there: Mapping[str, set[str]]) -> list[str]:
+    """The commands that a document types and that are not there, and their options that they do not take."""
+    complaints: list[str] = []
+    for call in CALLED.finditer(text):
+        said = call["said"]
+        words = next(
+            (words for words in sorted(there, key=len, reverse=True) if f"{said} ".startswith(f"{words} ")), ""
+        )
+        group = said.split()[0]
+        if not words:
+            if not any(each.startswith(f"{group} ") for each in there):
+                complaints.append(f"remit {group} is not there")
+            continue
+        known = there[words] | COMMON | {"--help", "--version"}
+        complaints += [f"remit {words} has no {name}" for name in NAMED.findall(said) if name not in known]
+    return complaints
+
+
+def test_every_command_and_option_that_a_document_names_is_there() -> None:
+    there = offered()
+    files = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+    expect_none(
+        f"{file.name}: {complaint}" for file in files for complaint in misnamed(file.read_text(encoding="utf-8"), there)
+    )
+
+
+def test_a_document_that_names_what_is_not_there_is_found() -> None:
+    there: dict[str, set[str]] = {"run": {"--file"}, "queues list": set()}
+    assert misnamed("`remit run --file x` and `remit queues`, `remit queues list --json`", there) == []
+    assert misnamed("`remit run --files x`, `remit dance`\n$ remit run --measure", there) == [
+        "remit run has no --files",
+        "remit dance is not there",
+        "remit run has no --measure",
+    ]
+
+
 def test_a_guide_that_disagrees_is_found() -> None:
     said = documented("### remit run\n| `--file` | a file |\n### remit dance\n")
     assert disagreements(said, {"run": {"--file"}, "dance": set()}) == []

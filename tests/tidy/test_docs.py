@@ -11,6 +11,8 @@ from tests.tidy.source import PACKAGE, ROOT, expect_none, project_files
 
 # In backticks, and either a folder or something with an ending we keep.
 NAMED_FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|toml|lock|yaml|yml|json)))`")
+# What a clone has only once it is used.
+MADE = frozenset({".venv/", ".venv/bin/"})
 NAMED_TARGET = re.compile(r"`make ([a-z]+)[^`]*`|^\s*make ([a-z]+)", re.MULTILINE)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
@@ -25,7 +27,7 @@ def missing_files(text: str, exists: Collection[str] | None = None) -> list[str]
     def is_there(name: str) -> bool:
         if exists is not None:
             return name in exists
-        return any((ROOT / start / name).exists() for start in (".", "src", PACKAGE))
+        return name in MADE or any((ROOT / start / name).exists() for start in (".", "src", PACKAGE))
 
     return [name for name in NAMED_FILE.findall(text) if not is_there(name)]
 

@@ -90,6 +90,7 @@ def test_the_guide_to_testing_has_examples_and_the_one_for_contributors_commands
 
 
 @pytest.mark.parametrize("example", ["import no_such_module", "def test_a(): assert False"])
+@pytest.mark.slow
 def test_an_example_that_does_not_run_is_found(example: str, tmp_path: Path) -> None:
     assert played(f"```python\n{example}\n```\n", tmp_path).returncode not in (PASSED, NOTHING_TO_RUN)
 
@@ -202,6 +203,7 @@ def names_that_cannot_be_imported(text: str, defined: Collection[str], public: C
     return {name for name in IN_BACKTICKS.findall(prose) if name in defined and name not in public}
 
 
+@pytest.mark.slow
 def test_whatever_a_document_names_comes_from_the_front_door() -> None:
     # Shapes of the wire are what others send, whatever they are written in.
     top = [node for file in sources(PACKAGE) if file.room not in ("testing", "wire") for node in file.tree.body]

@@ -80,6 +80,7 @@ def test_every_public_name_stands_in_the_reference_once() -> None:
     assert sorted(headings) == sorted({*dir(remit)} - {"__version__"})
 
 
+@pytest.mark.slow
 def test_making_the_documents_twice_gives_the_same_bytes() -> None:
     assert documents() == made()
 

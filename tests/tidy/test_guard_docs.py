@@ -1,7 +1,7 @@
 """Every code that a guard may answer with stands in docs/guard.md.
 
 The codes are found in the functions themselves: whatever the guard calls, and those it calls in turn, as far as they are called
-by their names; and what its ground calls for it.
+by their names; and what its parts call for it.
 """
 
 import inspect
@@ -13,15 +13,15 @@ from typing import Any
 from remit.core.failure import ArrivalFault, RemitError
 from remit.core.regex import regex
 from remit.kernel.rules import host, human
-from remit.orchestrate.guard import ground, guard, host_tools, open_run, protocol, shown_verdicts
+from remit.orchestrate.guard import guard, guarded_run, host_tools, open_run, protocol, shown_verdicts
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
 from remit.tool.secrets.vault import Vault
 
-MODULES = (ground, guard, host_tools, open_run, protocol, shown_verdicts)
-# What the ground of a guard calls, and what the kernel says to people and to hosts.
+MODULES = (guard, guarded_run, host_tools, open_run, protocol, shown_verdicts)
+# What the parts of a guard call, and what the kernel says to people and to hosts.
 CALLED: tuple[Callable[..., Any], ...] = (
     Custody.expect_kept,
     Queues.check_answer,

@@ -38,7 +38,7 @@ ALLOWED = {
     "inference/answers/text_calls.py": "finds where a value ends; what it is, is read strictly",
     "context/fts.py": "metadata that the index wrote itself",
     "orchestrate/history/retold.py": "arguments in canonical form, from the journal",
-    "tool/call/arguments.py": "arguments in canonical form, just written",
+    "tool/call/arguments.py": "arguments in canonical form, just written or as they were judged",
     "tool/process/isolated_child.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_child.py": "what the process that started this one wrote",
     "tool/builtin/sqlite_query.py": "lists of rows from a process that runs our code alone",
@@ -57,6 +57,7 @@ KEPT_IN = {
     "orchestrate/loop/offspring.py": "schemas of a graph that was read strictly where it came in",
     "orchestrate/patterns/plan_graph.py": "schemas of a graph that was read strictly where it came in",
     "orchestrate/exchange/sessions.py": "values in canonical form",
+    "tool/call/performing.py": "arguments in canonical form, as they were judged",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tidy.source import PACKAGE, Source, expect_none, functions, source, sources
+from tests.tidy.source import FUNCTION, PACKAGE, Source, expect_none, functions, source, sources
 
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
 
@@ -41,6 +41,15 @@ REPEATED_CLASSES: dict[str, str] = {
     "ContextEvent": "a record of the wire has the name that its protocol gives it",
 }
 
+# The same of functions.
+REPEATED_FUNCTIONS: dict[str, str] = {
+    "boundary_at": "what commands may import of the reader of boundary files",
+    "goal_at": "what commands may import of the reader of goal files",
+    "main": "where a program begins",
+}
+
+DEFINED = (ast.ClassDef, *FUNCTION)
+
 # Modules named for a doing instead of a thing. Shrinks only; "offspring" is a noun.
 DOINGS = frozenset(
     {
@@ -49,12 +58,11 @@ DOINGS = frozenset(
         "core/installing.py",
         "core/journal/signing.py",
         "inference/endpoint/serving.py",
-        "kernel/results/grounding.py",
         "observe/reading.py",
         "orchestrate/loop/offspring.py",
         "orchestrate/people/draining.py",
-        "provenance/binding.py",
-        "provenance/ordering.py",
+        "provenance/values/binding.py",
+        "provenance/words/ordering.py",
         "rerank/embedding.py",
         "tool/call/performing.py",
         "tool/process/framing.py",
@@ -81,17 +89,17 @@ def repeated_names(places: Iterable[str]) -> dict[str, list[str]]:
     }
 
 
-def repeated_classes(files: Iterable[Source]) -> dict[str, list[str]]:
-    """Names of public classes that files which are no siblings define, with these files."""
+def repeated_definitions(files: Iterable[Source], *kinds: type[ast.stmt]) -> dict[str, list[str]]:
+    """Names of public classes or functions that files which are no siblings define, with these files."""
     by_name: dict[str, list[str]] = {}
     for file in files:
-        for node in file.tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                by_name.setdefault(node.name, []).append(file.place)
+        named = {node.name for node in file.tree.body if isinstance(node, DEFINED) and isinstance(node, kinds)}
+        for name in named:
+            by_name.setdefault(name, []).append(file.place)
     return {
         name: found
         for name, found in by_name.items()
-        if any(not _are_siblings(*pair) for pair in combinations(found, 2))
+        if not name.startswith("_") and any(not _are_siblings(*pair) for pair in combinations(found, 2))
     }
 
 
@@ -133,8 +141,10 @@ def open_keywords(file: Source) -> list[str]:
 
 
 def _is_typed(keywords: ast.arg) -> bool:
-    """Whether the keywords are those of a typed dict: each has a name and a type, and a checker knows them."""
+    """Whether a checker knows the keywords: those of a typed dict, or of another function that they are handed on to."""
     annotation = keywords.annotation
+    if isinstance(annotation, ast.Attribute):
+        return annotation.attr == "kwargs"
     return (
         isinstance(annotation, ast.Subscript)
         and isinstance(annotation.value, ast.Name)
@@ -171,16 +181,25 @@ def test_a_name_that_occurs_in_two_rooms_is_found_unless_they_are_siblings() -> 
 
 
 def test_no_class_name_occurs_twice_with_two_meanings() -> None:
-    found = repeated_classes(sources(PACKAGE))
+    found = repeated_definitions(sources(PACKAGE), ast.ClassDef)
     expect_none(unexpected(found, REPEATED_CLASSES, "is a class in rooms that are no siblings: give each its own name"))
 
 
-def test_a_class_name_that_two_rooms_define_is_found_unless_they_are_siblings_or_it_is_private() -> None:
-    text = "class Answer:\n    class Part: ...\nclass _Part: ...\n"
+def test_no_function_name_occurs_twice_with_two_meanings() -> None:
+    found = repeated_definitions(sources(PACKAGE), *FUNCTION)
+    expect_none(
+        unexpected(found, REPEATED_FUNCTIONS, "is a function in rooms that are no siblings: say what each gives")
+    )
+
+
+def test_a_class_or_function_that_two_rooms_define_is_found_unless_they_are_siblings_or_it_is_private() -> None:
+    text = "class Answer:\n    class Part: ...\nclass _Part: ...\ndef told(): ...\ndef _kept(): ...\n"
     siblings = [source(f"{PACKAGE}/inference/{vendor}/answer.py", text) for vendor in ("openai", "anthropic")]
-    assert repeated_classes(siblings) == {}
     strangers = [source(f"{PACKAGE}/{room}/answer.py", text) for room in ("kernel", "observe")]
-    assert repeated_classes(strangers) == {"Answer": ["kernel/answer.py", "observe/answer.py"]}
+    assert repeated_definitions(siblings, ast.ClassDef) == repeated_definitions(siblings, *FUNCTION) == {}
+    places = ["kernel/answer.py", "observe/answer.py"]
+    assert repeated_definitions(strangers, ast.ClassDef) == {"Answer": places}
+    assert repeated_definitions(strangers, *FUNCTION) == {"told": places}
 
 
 def test_an_exception_that_is_none_any_more_is_found() -> None:

@@ -87,6 +87,7 @@ def test_every_sign_holds_only_a_docstring() -> None:
     expect_none(complaint for file in sources(PACKAGE) for complaint in crowded_signs(file))
 
 
+@pytest.mark.slow
 def test_every_module_says_what_it_is_for() -> None:
     everywhere = sources("src", "benchmarks", "scripts")
     expect_none(complaint for file in everywhere for complaint in modules_without_docstring(file))

@@ -22,7 +22,7 @@ DWARFS: dict[str, str] = {
     "kernel/rules/timer.py": "a file for each family of arrivals",
     "observe/worker_figures.py": "the client of Prometheus belongs to the room that observes",
     "orchestrate/setup/engine_checkup.py": "check-ups are wired by the assembly alone",
-    "provenance/earlier.py": "what earlier runs showed is one of the grounds, each of which has a file",
+    "provenance/words/earlier.py": "what earlier runs showed is one of the grounds, each of which has a file",
     "tool/builtin/ask_person.py": "a file for each builtin tool",
     "tool/delegate.py": "users import it from remit, and nothing else does",
 }

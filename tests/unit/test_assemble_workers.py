@@ -12,6 +12,7 @@ import pytest
 from remit import assemble_workers
 from remit.assemble import Settings, kit_for, opened_system, settings_of
 from remit.backend.cluster import errand_queue
+from remit.backend.cluster.nats_server import NatsServer
 from remit.core.failure import EXIT_OK, Ending, RequestRejected
 from remit.core.journal.queued import ErrandName, Lane
 from remit.observe.worker_figures import WorkerFigures, serve_figures
@@ -84,10 +85,37 @@ def test_one_worker_of_each_kind_does_a_whole_run_and_leaves_when_it_is_told_to(
     asyncio.run(story())
 
 
+async def ready() -> bool:
+    return True
+
+
+def test_a_worker_is_not_well_while_no_server_answers_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        port, server_port = free_ports(2)
+        with NatsServer(tmp_path / "nats", port=server_port, sync="1m") as nats:
+            there = settings_of(home=tmp_path / "home", store=nats.address)
+            worker = await asyncio.to_thread(assemble_workers.loop_worker, there, 1)
+            served = asyncio.ensure_future(worker.serve())
+            async with serve_figures(port, worker.figures, worker.is_ready):
+                assert "200" in await asked_at(port, "/health")
+                nats.stop()
+                assert "503" in await asked_at(port, "/health")
+                assert "200" in await asked_at(port, "/live")
+                nats.start()
+                async with asyncio.timeout(30):
+                    while True:
+                        if "200" in await asked_at(port, "/health"):
+                            break
+            await worker.leave()
+            await served
+
+    asyncio.run(story())
+
+
 def test_who_asks_nothing_of_a_worker_is_told_nothing_and_breaks_nothing() -> None:
     async def story() -> None:
         (port,) = free_ports(1)
-        async with serve_figures(port, lambda: WorkerFigures("loop", 0, {})):
+        async with serve_figures(port, lambda: WorkerFigures("loop", 0, {}), ready):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.close()
             with suppress(ConnectionError):
@@ -122,6 +150,7 @@ def test_the_command_makes_this_process_a_worker(
 
 def test_the_command_shows_dead_letters_and_sends_them_again(settings: Settings, tmp_path: Path) -> None:
     remit, where = Remit(tmp_path), ("--nats", settings.store)
+    remit.home = settings.home
     assert "no dead letters" in remit.here("worker", "letters", *where).err
 
     async def buried() -> None:
@@ -136,7 +165,9 @@ def test_the_command_shows_dead_letters_and_sends_them_again(settings: Settings,
     assert "ERRAND_POISON  tool look  run run, command 1.1: it kills" in listed.out
     first, second = (line.split()[0] for line in listed.out.splitlines())
     assert remit.here("worker", "letters", "--replay", second, *where).error_code == "LETTER_EMPTY"
-    assert remit.here("worker", "letters", "--replay", first, "--json", *where).values["name"]["attempt"] == 2
+    sent = remit.here("worker", "letters", "--replay", first, "--wait", "0", "--json", *where).values
+    assert (sent["name"]["attempt"], sent["came"]) == (2, "")
+    assert "no worker has performed it so far" in sent["outcome"]
     assert len(remit.here("worker", "letters", "--json", *where).out.splitlines()) == 1
 
 
@@ -164,4 +195,4 @@ def test_workers_of_this_machine_end_with_the_work_of_the_process_that_started_t
 
     monkeypatch.setattr(subprocess, "Popen", Obstinate)
     with assemble_workers.local_workers(settings, "local", ["tools.py"]):
-        assert [words[4] for words in started] == ["loop", "model", "tools"]
+        assert [words[words.index("worker") + 1] for words in started] == ["loop", "model", "tools"]

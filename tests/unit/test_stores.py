@@ -20,6 +20,8 @@ from remit.orchestrate.ports import Store
 from remit.testing.conformance.sample_turns import add
 from tests.nats_server import clear
 
+TRUSTED = settings_of({}).trusted
+
 
 @pytest.mark.parametrize(
     ("said", "expected"),
@@ -27,7 +29,7 @@ from tests.nats_server import clear
         ("nats://h", True),
         ("tls://h:1", True),
         ("natsh", False),
-        ("http://h", False),
+        ("http://h", True),
         (Path("nats://h"), False),
         (None, False),
     ],
@@ -51,7 +53,7 @@ def test_what_the_caller_says_wins_over_the_environment(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("address", ["nats://", "nats://h?lease_ms=999", "nats://h?lease_ms=x", "nats://h?other=1"])
 def test_an_address_that_is_none_is_refused_with_how_to_say_it(address: str, tmp_path: Path) -> None:
     with pytest.raises(RequestRejected, match=r"STORE_ADDRESS_INVALID.*nats://HOST:PORT"):
-        stores.open_store(address, tmp_path)
+        stores.store_at(address, tmp_path, trusted=TRUSTED)
 
 
 class Missing:
@@ -72,14 +74,14 @@ def test_without_the_client_of_nats_its_extra_is_named(
     monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
     monkeypatch.setattr("sys.meta_path", [Missing(name), *sys.meta_path])
     with pytest.raises(RequestRejected, match=r"STORE_EXTRA_MISSING.*pip install 'remit\[nats\]'"):
-        stores.open_to_read("nats://h", tmp_path)
+        stores.open_to_read("nats://h", tmp_path, trusted=TRUSTED)
 
 
 def test_another_module_that_is_missing_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delitem(sys.modules, "remit.backend.cluster.store")
     monkeypatch.setattr("sys.meta_path", [Missing("zlib"), *sys.meta_path])
     with pytest.raises(ModuleNotFoundError):
-        stores.open_to_read("nats://h", tmp_path)
+        stores.open_to_read("nats://h", tmp_path, trusted=TRUSTED)
 
 
 def test_a_cluster_is_opened_to_write_to_read_and_to_be_looked_at(tmp_path: Path) -> None:
@@ -87,7 +89,10 @@ def test_a_cluster_is_opened_to_write_to_read_and_to_be_looked_at(tmp_path: Path
 
     async def scene() -> None:
         settings = settings_of({"XDG_CONFIG_HOME": str(tmp_path / "config")}, home=tmp_path / "home", store=address)
-        for store in (reopened_store(settings), stores.open_to_read(f"{address}?lease_ms=2000", tmp_path / "home")):
+        for store in (
+            reopened_store(settings),
+            stores.open_to_read(f"{address}?lease_ms=2000", tmp_path / "home", trusted=TRUSTED),
+        ):
             assert isinstance(store, ClusterStore)
             assert list(await store.catalogue.entries()) == []
             await store.close()
@@ -101,7 +106,7 @@ def test_what_is_halted_on_a_cluster_is_known_without_an_event_loop(tmp_path: Pa
     settings = settings_of({}, home=tmp_path, store=address)
 
     async def halt() -> None:
-        store = stores.open_store(address, tmp_path)
+        store = stores.store_at(address, tmp_path, trusted=TRUSTED)
         await Halts(store.halts, WallClock()).write(HaltScope(), by="ann", why="a test")
         await store.close()
 
@@ -115,22 +120,22 @@ def test_a_folder_is_opened_as_before(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
         stores.expect_there("", home)
-    with stores.standing_halts("", home, WallClock()) as standing:
+    with stores.standing_halts("", home, WallClock(), trusted=TRUSTED) as standing:
         assert not standing().halts
-        store = stores.open_store("", home)
+        store = stores.store_at("", home, trusted=TRUSTED)
         assert isinstance(store, EmbeddedStore)
         assert not standing().halts
     stores.expect_there("", home)
     stores.expect_there("nats://h", home)
     asyncio.run(store.close())
-    assert isinstance(stores.open_to_read("", home), EmbeddedStore)
+    assert isinstance(stores.open_to_read("", home, trusted=TRUSTED), EmbeddedStore)
 
 
 def test_a_server_of_this_machine_keeps_its_streams_in_the_folder(tmp_path: Path) -> None:
     settings = settings_of({}, home=tmp_path / "home")
     for count in (1, 2):
         with local_server(settings, -1) as address:
-            store = stores.open_store(address, settings.home)
+            store = stores.store_at(address, settings.home, trusted=TRUSTED)
             asyncio.run(add(store.journal, f"run{count}", b"0", listing=RunListing(1)))
             assert len(asyncio.run(_entries(store))) == count
             asyncio.run(store.close())

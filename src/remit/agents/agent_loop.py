@@ -2,7 +2,7 @@
 
 Rule 1: an agent holds no truth of its own: what was said and what is kept stands in the journal, by session.
 Rule 2: a conversation is what users and assistants said. Tool results and retrieved evidence serve one exchange.
-Rule 3: a listener (stream, on_tool_result, observer) may break, and the run goes on.
+Rule 3: a listener (stream, `on_tool_result`, observer) may break, and the run goes on.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ from uuid import uuid4
 from remit.agents.agent_requests import check_settings, hints_of, instructions, output_of, request_of
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
-from remit.agents.workplace import NOTHING_OPEN, Workplace, open_run, refuse_inside_a_loop, run_or_cancel
+from remit.agents.workplace import Workplace, open_run, refuse_inside_a_loop, run_or_cancel
+from remit.core.declared_arguments import checks_arguments, checks_only
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -26,6 +27,7 @@ from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import (
     ITERATIONS_MAX_DEFAULT,
+    NOTHING_OPEN,
     ExecutionHints,
     Mode,
     OutputContract,
@@ -37,11 +39,13 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal, none_of
+from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.orders import Orders, orders_of
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
+from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.run_handle import (
     CALLER,
     Run,
@@ -52,7 +56,6 @@ from remit.orchestrate.run_handle import (
     refuse_answer,
     rejection,
 )
-from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -64,12 +67,14 @@ AGENT_BUSY = "AGENT_BUSY"
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
 
 
+@checks_arguments()
 class AgentLoop:
     """A conversation. Each exchange is a governed run; the runs of a conversation are its session."""
 
+    @checks_only("system_prompt", "stream", "on_tool_result", "observer", "context_provider")
     def __init__(
         self,
-        engine: Engine | str | None,
+        engine: AnyEngine | str | None,
         *,
         tools: Registry | Iterable[object] = (),
         system_prompt: SystemPrompt = "",
@@ -90,8 +95,8 @@ class AgentLoop:
         goal: GoalSource | None = None,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
-        judge: Engine | str | None = None,
-        downgrade: Engine | str | None = None,
+        judge: AnyEngine | str | None = None,
+        downgrade: AnyEngine | str | None = None,
         filters: Iterable[ToolCallFilter] = (),
         session_id: str = "",
         user_id: str = "",
@@ -100,28 +105,28 @@ class AgentLoop:
     ) -> None:
         judging = judging_by(rules, judge, opened := engine_of(engine))
         self.config = LoopConfig(
-            opened,
-            tools_of(tools),
-            system_prompt,
-            grammar_text(grammar),
-            max_tokens,
-            max_tool_iterations,
-            stream,
-            on_tool_result,
-            observer,
-            context_provider,
-            judging.code,
-            judging.judge,
-            filters_of(filters),
-            None if downgrade is None else engine_of(downgrade),
-            hints_of(temperature, top_p, timeout_ms, options),
+            engine=opened,
+            tools=tools_of(tools),
+            system_prompt=system_prompt,
+            grammar=grammar_text(grammar),
+            max_tokens=max_tokens,
+            max_tool_iterations=max_tool_iterations,
+            stream=stream,
+            on_tool_result=on_tool_result,
+            observer=observer,
+            context_provider=context_provider,
+            code=judging.code,
+            judge=judging.judge,
+            filters=filters_of(filters),
+            downgrade=None if downgrade is None else engine_of(downgrade),
+            hints=hints_of(temperature, top_p, timeout_ms, options),
         )
         self.session_id, self.user_id = session_id or str(uuid4()), user_id
         self.session_state = SessionState(self._keep)
         self.has_own_boundary = boundary is not UNSAID
         self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
         self._workplace = Workplace(system, home)
-        # Held while chat_sync waits: what it opens lives in one thread.
+        # Held while `chat_sync` waits: what it opens lives in one thread.
         self._in_use = Lock()
         self._session = Session(self.session_id)
         self._entries: dict[str, str] = {}  # From before the first exchange, which takes them along.
@@ -148,7 +153,7 @@ class AgentLoop:
 
         With `orders`, these effects alone happen unattended. A caller that stops waiting for it cancels the run.
         """
-        return await self._exchanged(replace(self._request(text), orders=orders_of(orders)))
+        return await told_to_step(self._exchanged(replace(self._request(text), orders=orders_of(orders))))
 
     async def start(self, text: str, *, orders: Orders = (), chunks: bool = False) -> Run[SystemResponse]:
         """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
@@ -179,14 +184,17 @@ class AgentLoop:
         no partly valid output comes back.
         """
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return structured(await self._exchanged(self._structured(text, output, _NO_TOOLS)), schema)
+        return await told_to_step(self._shaped(self._structured(text, output, _NO_TOOLS), schema))
 
     async def produce(
         self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
     ) -> StructuredResponse[T]:
-        """The same in two phases: the model works with its tools first, then it is asked for its output."""
+        """Call for an output in two phases: the model works with its tools first, then it is asked for its output."""
         output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        return structured(await self._exchanged(self._structured(text, output, ToolChoice())), schema)
+        return await told_to_step(self._shaped(self._structured(text, output, ToolChoice()), schema))
+
+    async def _shaped(self, request: SystemRequest, schema: SchemaSource[T]) -> StructuredResponse[T]:
+        return structured(await self._exchanged(request), schema)
 
     async def _exchanged(self, request: SystemRequest) -> SystemResponse:
         system = await self._workplace.system()
@@ -212,7 +220,7 @@ class AgentLoop:
                 self._entries = {**entries, **self._entries}
 
     def chat_sync(self, text: str, *, orders: Orders = ()) -> SystemResponse:
-        """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
+        """Chat without an event loop, from one thread at a time. Each exchange opens and closes the store."""
         refuse_inside_a_loop("chat_sync", "chat")
         if self._workplace.is_in_use or not self._in_use.acquire(blocking=False):
             message = f"the agent of session {self.session_id!r} is used in another thread; wait, or use another agent"
@@ -229,17 +237,20 @@ class AgentLoop:
 
         `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
         """
-        return await self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet))
+        return await told_to_step(self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet)))
 
     async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> SystemResponse:
         """Say no to what the open exchange asks, and let it go on without."""
-        return await self._answer(rejection(packet_id, by=by, reason=reason, packet=packet))
+        return await told_to_step(self._answer(rejection(packet_id, by=by, reason=reason, packet=packet)))
 
     async def resume(self) -> SystemResponse:
         """Go on with the open exchange of the session, which a crash or a closed program left, with this agent's own tools.
 
         Refused with NOTHING_OPEN where none is open.
         """
+        return await told_to_step(self._resumed())
+
+    async def _resumed(self) -> SystemResponse:
         system = await self._workplace.system()
         exchange = await self._open_exchange(system)
         response = await system.resume(exchange.run_id, kit=exchange.kit)

@@ -4,14 +4,23 @@ from dataclasses import replace as replace_parts
 from typing import Any
 
 from remit.agents.structured import SchemaSource
+from remit.constraint.grammar.notation import check_grammar
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.journal.canonical import NotCanonical, canonical_json
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.run.messages import Message, system_message, user_message
+from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.orchestrate.exchange.exchange import LoopConfig
-from remit.orchestrate.setup.kit import PromptProvider, prompt_text
+from remit.orchestrate.setup.kit import PromptProvider, check_context, prompt_text
+
+# Lets a context provider read anything, so that only what is none is refused.
+_READS_ALL = Boundary(reads_max=Reads.SECRET)
 
 
 def request_of(config: LoopConfig, text: str, *, session_id: str = "", user_id: str = "") -> SystemRequest:
@@ -49,6 +58,19 @@ def object_schema(source: SchemaSource[Any] | None) -> JsonObject:
     if isinstance(schema, bool):
         message = f"the schema {schema!r} says nothing about an output; pass an object"
         raise RequestRejected(SCHEMA_SOURCE_INVALID, message)
+    try:
+        canonical_json(schema)
+    except NotCanonical as error:
+        raise RequestRejected(
+            SCHEMA_SOURCE_INVALID, f"the schema {clipped(schema)} is no JSON: {error.message}"
+        ) from error
+    return schema
+
+
+def checked_schema(source: SchemaSource[Any] | None) -> JsonObject:
+    """The JSON Schema of a source, refused where no output could be checked with it."""
+    schema = object_schema(source)
+    compile_schema(schema)
     return schema
 
 
@@ -61,8 +83,12 @@ def check_settings(config: LoopConfig, *, session_id: str = "", user_id: str = "
     check_request(request_of(config, first, session_id=session_id, user_id=user_id))
     grammar: object = config.grammar
     if not isinstance(grammar, str):
-        message = f"grammar={grammar!r:.80} is no grammar; give its text, or leave it out"
+        message = f"grammar={clipped(grammar)} is no grammar; give its text, or leave it out"
         raise RequestRejected(REQUEST_OUTPUT_INVALID, message)
+    if grammar:
+        check_grammar(grammar)
+    # What it reads is compared with the boundary of each run.
+    check_context(config.context_provider, _READS_ALL)
     if config.max_tokens < 1:
         message = f"max_tokens={config.max_tokens} is outside 1 to {OUTPUT_TOKENS_MAX}"
         raise RequestRejected(REQUEST_HINT_INVALID, message, {"field": "max_tokens", "limit": OUTPUT_TOKENS_MAX})

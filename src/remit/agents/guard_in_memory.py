@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 from remit.assemble import new_run_id
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject
 from remit.core.run.halt import NOTHING_HALTED, HaltStanding
-from remit.orchestrate.guard.ground import Ground
 from remit.orchestrate.guard.guard import Guard
+from remit.orchestrate.guard.guarded_run import GuardParts
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.runner import Runner
@@ -27,11 +28,12 @@ def guard_in_memory(halts: Callable[[], HaltStanding] = lambda: NOTHING_HALTED, 
     store, clock = MemoryStore(), clock or WallClock()
     runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
     holdings = Holdings(store.leases, lambda run_id: None)
-    return Guard(Ground(runner, holdings, new_run_id, halts, forget=store.retention.delete))
+    return Guard(GuardParts(runner, holdings, new_run_id, halts, forget=store.retention.delete))
 
 
+@checks_arguments("operation")
 class GuardInMemory:
-    """The same for programs without an event loop. It is used from one thread at a time."""
+    """A guard in memory for programs without an event loop. It is used from one thread at a time."""
 
     def __init__(self, halts: Callable[[], HaltStanding] = lambda: NOTHING_HALTED, clock: Clock | None = None) -> None:
         self._guard = guard_in_memory(halts, clock)

@@ -11,32 +11,33 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from remit.agents.agent_requests import hints_of
 from remit.agents.plan_parts import StepWork, executor_parts
 from remit.agents.single_runs import CallLoop, SingleRuns
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
-from remit.core.failure import RequestRejected
+from remit.core.declared_arguments import checks_arguments, checks_only
+from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import Mode, SystemRequest, SystemResponse
+from remit.core.run.contract import Mode, SystemError, SystemRequest, SystemResponse, WaitingFor  # noqa: A004  # the name of the contract
 from remit.core.run.envelope import check_request
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import system_message, user_message
 from remit.core.run.usage import sum_usage
 from remit.core.work.orders import Orders, orders_of
-from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.core.work.plan import RUN_THE_PLAN, ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog, Telling
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.facade import System
-from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps
+from remit.orchestrate.patterns.plan_graph import finished_steps
 from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
 from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, given_plan
 from remit.orchestrate.patterns.step_values import read_value
@@ -67,10 +68,32 @@ class PlanResult:
         """What the last finished step gave; None where none was."""
         return self.steps[-1].output if self.steps else None
 
+    @property
+    def error(self) -> SystemError | None:
+        """Why the plan failed."""
+        return self.response.error
 
+    @property
+    def terminal_code(self) -> Ending | None:
+        """How the plan ended; None while it has not."""
+        return self.response.terminal_code
+
+    @property
+    def waiting_for(self) -> WaitingFor | None:
+        """What a person is asked before the plan goes on."""
+        return self.response.waiting_for
+
+    def raise_for_error(self) -> Self:
+        """The result itself; raises RunFailed where the plan failed, or has not ended."""
+        self.response.raise_for_error()
+        return self
+
+
+@checks_arguments()
 class PlanExecutor(CallLoop[PlanResult]):
     """Executes plans: each type of step is done by the handler, the function or the loop that is given for it."""
 
+    @checks_only("system_prompt", "observer")
     def __init__(
         self,
         # Keys are texts, and a member of StepType is one; the keys of a Mapping are invariant to type checkers.
@@ -102,7 +125,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
         self._hints = hints_of(temperature, top_p, timeout_ms, options)
         self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
-        self._runs = SingleRuns(_read, system=system, home=home)
+        self._runs = SingleRuns(_read, self._kit_for, _expect_plan, system=system, home=home)
         # A provider of prompts is asked when a run begins.
         check_request(self._asking("", system_prompt if isinstance(system_prompt, str) else ""))
 
@@ -117,7 +140,7 @@ class PlanExecutor(CallLoop[PlanResult]):
         return await self.run(replace(self._request(prompt), orders=orders_of(orders)), plan)
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
-        """The same for a request of the caller's own; its mode is plan."""
+        """Execute a plan for a request of the caller's own; its mode is plan."""
         return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan))
 
     async def start(
@@ -127,11 +150,11 @@ class PlanExecutor(CallLoop[PlanResult]):
         return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), chunks=chunks)
 
     def stream(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> Streaming[PlanResult]:
-        """The same as execute, with the words of its steps as they come: `async for piece in`; to await it gives the result."""
+        """Execute a plan, with the words of its steps as they come: `async for piece in`; to await it gives the result."""
         return Streaming(partial(self.start, plan, prompt=prompt, chunks=True))
 
     def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
-        """The same as execute for programs without an event loop."""
+        """Execute a plan without an event loop."""
         refuse_inside_a_loop("execute_sync", "execute")
         return asyncio.run(self.execute(plan, prompt=prompt))
 
@@ -140,7 +163,7 @@ class PlanExecutor(CallLoop[PlanResult]):
 
         The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, before=_expect_plan)
+        return await self._runs.resume(run_id)
 
     def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
         return replace_parts(self._terms, plan=None if plan is None else given_plan(plan))

@@ -17,7 +17,7 @@ from remit.agents.terms import engine_of, refuse_own_terms
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import Mode
 from remit.core.work.graph import Ask, schema_text
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine
 from remit.inference.specs import engine_spec
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
@@ -51,13 +51,13 @@ class Parts:
     """Handlers by type of step, and everything they work with."""
 
     handlers: Mapping[str, Handler]
-    engines: Mapping[str, Engine]
+    engines: Mapping[str, AnyEngine]
     tools: Registry
     code: Mapping[str, Any]
     filters: Mapping[str, ToolCallFilter]
 
-    def with_engine(self, engine: Engine) -> "Parts":
-        """The same with one engine more; refused where another one serves a model of that name."""
+    def with_engine(self, engine: AnyEngine) -> "Parts":
+        """The parts with one engine more; refused where another one serves a model of that name."""
         engines = dict(self.engines)
         _take_engine(engines, engine)
         return replace(self, engines=engines)
@@ -70,7 +70,7 @@ def executor_parts(given: Mapping[str, StepWork]) -> Parts:
         message = "handlers are given by the type of the step they do, as a mapping of texts to handlers"
         raise RequestRejected(PLAN_HANDLER_INVALID, message)
     handlers = {type_of_step: _handler(type_of_step, work) for type_of_step, work in given.items()}
-    engines: dict[str, Engine] = {}
+    engines: dict[str, AnyEngine] = {}
     tools: dict[str, Tool] = {}
     code: dict[str, Any] = {}
     filters: dict[str, ToolCallFilter] = {}
@@ -145,7 +145,7 @@ def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
     return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools, filters=filters)
 
 
-def _take_engine(engines: dict[str, Engine], engine: Engine) -> None:
+def _take_engine(engines: dict[str, AnyEngine], engine: AnyEngine) -> None:
     name = engine.model_info().name
     kept = engines.setdefault(name, engine)
     # What the same spec opened answers the same.

@@ -9,25 +9,35 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from functools import partial
 from pathlib import Path
-from typing import Generic
+from typing import Generic, Self
 
-from remit.agents.agent_requests import check_settings, hints_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
-from remit.core.failure import RequestRejected
+from remit.core.clipped import clipped
+from remit.core.declared_arguments import checks_arguments, checks_only
+from remit.core.failure import Ending, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemResponse
+from remit.core.run.contract import (
+    ExecutionHints,
+    Mode,
+    SystemError,  # noqa: A004  # the name of the contract
+    SystemRequest,
+    SystemResponse,
+    WaitingFor,
+)
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
+from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.graph import Ask, Graph, schema_text
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine, Engine
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
@@ -48,7 +58,6 @@ from remit.orchestrate.patterns.redundant_graph import (
 )
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, Kit, SystemPrompt, prompt_text
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
@@ -92,13 +101,35 @@ class RedundantResult(Generic[T]):
         """The winner as the type that was given as schema; raises RunFailed where there is no winner."""
         return self.response.value
 
+    @property
+    def error(self) -> SystemError | None:
+        """Why there is no winner."""
+        return self.response.error
 
+    @property
+    def terminal_code(self) -> Ending | None:
+        """How the vote ended; None while it has not."""
+        return self.response.terminal_code
+
+    @property
+    def waiting_for(self) -> WaitingFor | None:
+        """What a person is asked before the vote goes on."""
+        return self.response.waiting_for
+
+    def raise_for_error(self) -> Self:
+        """The result itself; raises RunFailed where there is no winner, or none yet."""
+        self.response.raise_for_error()
+        return self
+
+
+@checks_arguments()
 class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
     """N answers of a given shape to one question, and a vote among them."""
 
+    @checks_only("system_prompt", "observer", "context_provider")
     def __init__(
         self,
-        engine: Engine | str | None,
+        engine: AnyEngine | str | None,
         *,
         schema: SchemaSource[T],
         system_prompt: SystemPrompt = "",
@@ -123,21 +154,26 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        shape, opened = object_schema(schema), engine_of(engine)
-        grammar = grammar_text(grammar)
-        self.config = RedundantConfig(opened, system_prompt, shape, grammar, n, voting, max_tokens, observer)
-        # Beside each other only where the model can be asked several things at once.
-        at_once = parallel and opened.model_info().calls_at_once > 1
-        name = voting if isinstance(voting, str) else CUSTOM
-        self._redundancy = Redundancy(n, name, early_stop, at_once, replica_timeout_ms)
-        _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
-        self.context_provider = context_provider
-        # One that is given in so many words counts, also where it is what every run has.
-        self.has_own_boundary = boundary is not UNSAID
-        self.terms = replace_parts(
-            terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy
+        shape, opened, grammar = checked_schema(schema), engine_of(engine), grammar_text(grammar)
+        self.config = RedundantConfig(
+            engine=opened,
+            system_prompt=system_prompt,
+            schema=shape,
+            grammar=grammar,
+            n=n,
+            voting=voting,
+            max_tokens=max_tokens,
+            observer=observer,
         )
-        self.user_id = user_id
+        at_once = parallel and _takes_several(opened)
+        named = voting if isinstance(voting, str) else CUSTOM
+        self._redundancy = Redundancy(n, named, early_stop, at_once, replica_timeout_ms)
+        _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
+        self.context_provider, self.user_id = context_provider, user_id
+        # Whether the caller passed a boundary, even the default one.
+        self.has_own_boundary = boundary is not UNSAID
+        said = terms_of(boundary, budget, Routing.NONE, role=role, goal=goal)
+        self.terms = replace_parts(said, redundancy=self._redundancy)
         self._settings = LoopConfig(
             opened,
             system_prompt=system_prompt,
@@ -147,7 +183,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             context_provider=context_provider,
             hints=hints_of(temperature, top_p, timeout_ms, options),
         )
-        self._runs = SingleRuns(_reading(schema), system=system, home=home)
+        self._runs = SingleRuns(_reading(schema), self._kit_for, _expect_vote, system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_graph_fits(self._graph(CUSTOM), self.terms)
@@ -169,7 +205,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
-        """The same for programs without an event loop."""
+        """Call the loop without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
@@ -178,7 +214,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        return await self._runs.resume(run_id, self._kit_for, before=_expect_vote)
+        return await self._runs.resume(run_id)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
@@ -222,12 +258,19 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         return replace_parts(kit, code=self._code()), listener
 
 
+def _takes_several(engine: Engine) -> bool:
+    """Replicas are asked beside each other only where the model can be asked several things at once."""
+    return engine.model_info().calls_at_once > 1
+
+
 def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, parallel: bool) -> None:
     """Refuse a vote that could not be taken."""
     check_replicas(replicas)
     for name, given in (("early_stop", early_stop), ("parallel", parallel)):
         if type(given) is not bool:
-            raise RequestRejected(REPLICAS_INVALID, f"{name}={given!r:.80} is neither True nor False; give one of them")
+            raise RequestRejected(
+                REPLICAS_INVALID, f"{name}={clipped(given)} is neither True nor False; give one of them"
+            )
     if isinstance(voting, str):
         strategy_named(voting)
     else:
@@ -250,7 +293,15 @@ def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
         confidence, usage = response.confidence or 0.0, response.token_usage
         typed = structured(response, schema)
         raw = await raw_candidates_of(system, response.run_id)
-        return RedundantResult(response.content, confidence, candidates, usage, failed, typed, raw)
+        return RedundantResult(
+            content=response.content,
+            confidence=confidence,
+            candidates=candidates,
+            usage=usage,
+            failed=failed,
+            response=typed,
+            raw_candidates=raw,
+        )
 
     return read
 

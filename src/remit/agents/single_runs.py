@@ -8,23 +8,27 @@ Rule 3: every call is a session of its own, in which it is found again when it i
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 from uuid import uuid4
 
-from remit.agents.workplace import NOTHING_OPEN, CallCancelled, Workplace, open_run, run_or_cancel
+from remit.agents.workplace import CallCancelled, Workplace, open_run, run_or_cancel
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import ArrivalFault, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, replace
-from remit.core.run.contract import SystemRequest, SystemResponse
+from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
 from remit.core.run.signals import UserSignal, none_of
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
+from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse_answer, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
@@ -58,8 +62,18 @@ class _Call:
 class SingleRuns(Generic[T]):
     """Calls, and those among them that have not ended."""
 
-    def __init__(self, read: Read[T], *, system: System | None = None, home: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        read: Read[T],
+        kit_for: KitFor,
+        look_first: LookFirst,
+        *,
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        """`kit_for` equips calls that were begun elsewhere; `look_first` raises for a run that no such loop began."""
         self._read, self._workplace = read, Workplace(system, home)
+        self._kit_for, self._look_first = kit_for, look_first
         self._open: dict[str, _Call] = {}
 
     async def start(self, request: SystemRequest, kit_for: KitFor, terms: Terms, *, chunks: bool) -> Run[T]:
@@ -67,14 +81,13 @@ class SingleRuns(Generic[T]):
         system, asked = await self.system(), _in_a_session(request)
         kit, listener = self._equipped(system, asked.session_id, kit_for)
         begun = await system.start(asked, kit, terms, listener=listener, chunks=chunks)
-
-        async def rested(response: SystemResponse) -> T:
-            return await self._rested(system, response)
-
-        return begun.read_by(rested)
+        return begun.read_by(partial(self._rested, system))
 
     async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms) -> T:
         """One run, until it has ended or waits for a person. A caller that stops waiting for it cancels it."""
+        return await told_to_step(self._called(request, kit_for, terms))
+
+    async def _called(self, request: SystemRequest, kit_for: KitFor, terms: Terms) -> T:
         system, asked = await self.system(), _in_a_session(request)
         kit, listener = self._equipped(system, asked.session_id, kit_for)
         try:
@@ -85,31 +98,34 @@ class SingleRuns(Generic[T]):
             raise
         return await self._rested(system, response)
 
-    async def resume(self, run_id: str, kit_for: KitFor, *, before: LookFirst | None = None) -> T:
-        """Go on with a run that was begun here or elsewhere, as a call of this loop.
+    async def resume(self, run_id: str) -> T:
+        """Go on with a run that was begun here or elsewhere, as a call of this loop."""
+        return await (await self.take_up(run_id)).result()
 
-        `before` may refuse to, by raising.
-        """
+    async def take_up(self, run_id: str) -> Run[T]:
+        """Go on with a run without waiting: gives its handle; the run goes on by itself."""
         system = await self.system()
-        if before is not None:
-            await before(system, run_id)
-        kit, listener = kit_for(system)
+        await self._look_first(system, run_id)
+        kit, listener = self._kit_for(system)
         end = system.listen(listener, run_id)
         try:
-            response = await system.resume(run_id, kit=kit)
+            taken = await system.take_up(run_id, kit=kit)
         except BaseException:
             end()
             raise
-        self._open[run_id] = _Call(kit, response.session_id)
-        return await self._rested(system, response)
+        entry = await system.archive.find(run_id)
+        self._open[run_id] = _Call(kit, entry.listing.session_id)
+        return taken.read_by(partial(self._rested, system))
 
     async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments, packet=packet))
+        return await told_to_step(
+            self._answer(packet_id, approval(packet_id, by=by, arguments=arguments, packet=packet))
+        )
 
     async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
         """Say no to what a call asks, and let it go on without."""
-        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason, packet=packet))
+        return await told_to_step(self._answer(packet_id, rejection(packet_id, by=by, reason=reason, packet=packet)))
 
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End every call that has not ended, wherever it is driven; refused where there is none."""
@@ -123,7 +139,11 @@ class SingleRuns(Generic[T]):
                     raise
             self._open.pop(run_id, None)
         if not told:
-            raise RequestRejected(NOTHING_OPEN, "no call of this loop is under way")
+            message = (
+                "no call of this loop is under way here; take up one that was begun elsewhere with resume(run_id), "
+                "or cancel it by its id: `remit signal RUN cancel`"
+            )
+            raise RequestRejected(NOTHING_OPEN, message)
 
     async def system(self) -> System:
         """The system that calls are runs of, opened where it is not."""
@@ -137,11 +157,26 @@ class SingleRuns(Generic[T]):
         system, asking = await self.system(), run_of(packet_id)
         lineage = (asking, *reversed(await system.lineages.of(asking))) if self._open else ()
         call = next((self._open[run_id] for run_id in lineage if run_id in self._open), None)
-        if call is None:
-            await refuse_answer(system, packet_id, none_of(packet_id, "of a call of this loop that waits"))
+        call = call or await self._taken_up_for(system, packet_id)
         run_id = open_run(await system.session(call.session_id))
         await answer(system, run_id, said, call.kit)
         return await self._rested(system, await system.result(run_id))
+
+    async def _taken_up_for(self, system: System, packet_id: str) -> _Call:
+        """The call of an earlier process that asks with a packet, gone on with as one of this loop; refused where there is none.
+
+        A packet that names its run names the call: the first run that is open of those that the run came from, or the run.
+        """
+        asking = run_of(packet_id)
+        for run_id in (*await system.lineages.of(asking), asking) if asking else ():
+            with suppress(RequestRejected):
+                if not (await system.archive.find(run_id)).ending:
+                    await system.archive.approval(packet_id)
+                    await self.take_up(run_id)
+                    break
+        else:
+            await refuse_answer(system, packet_id, none_of(packet_id, "of a call of this loop that waits"))
+        return self._open[run_id]
 
     def _equipped(self, system: System, session_id: str, kit_for: KitFor) -> tuple[Kit, Listener]:
         """What a call works with, and a listener that keeps it until it has ended."""
@@ -164,6 +199,7 @@ class SingleRuns(Generic[T]):
         return await self._read(system, response)
 
 
+@checks_arguments()
 class CallLoop(Generic[T]):
     """What every loop of single runs offers: its calls are answered and cancelled, and it is closed when it is left."""
 
@@ -183,6 +219,10 @@ class CallLoop(Generic[T]):
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End every call that is under way or waits, from wherever it is driven."""
         await self._runs.cancel(by=by, reason=reason)
+
+    async def take_up(self, run_id: str) -> Run[T]:
+        """Go on with a call that was begun here or elsewhere; its handle waits for it, answers and cancels it."""
+        return await self._runs.take_up(run_id)
 
     async def open(self) -> None:
         """Open the store now, and not with the first call."""

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Generic
 
-from remit.agents.agent_requests import check_settings, hints_of, object_schema, output_of, request_of
+from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
 from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
+from remit.core.declared_arguments import checks_arguments, checks_only
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -24,29 +25,31 @@ from remit.core.run.contract import ExecutionHints, Mode, SystemRequest, SystemR
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.orders import Orders, orders_of
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
 from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 RUN_NOT_STRUCTURED = "RUN_NOT_STRUCTURED"
 
 
+@checks_arguments()
 class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
     """One answer of a given shape for each call, and nothing remembered between calls.
 
     With tools a call has two phases: the model works with them, then it is asked for its output.
     """
 
+    @checks_only("system_prompt", "stream", "observer", "context_provider")
     def __init__(
         self,
-        engine: Engine | str | None,
+        engine: AnyEngine | str | None,
         *,
         schema: SchemaSource[T],
         tools: Registry | Iterable[object] = (),
@@ -66,26 +69,26 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         goal: GoalSource | None = None,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
-        judge: Engine | str | None = None,
+        judge: AnyEngine | str | None = None,
         filters: Iterable[ToolCallFilter] = (),
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
         self.config = SpecializedConfig(
-            engine_of(engine),
-            tools_of(tools),
-            system_prompt,
-            object_schema(schema),
-            grammar_text(grammar),
-            max_tokens,
-            stream,
-            observer,
-            context_provider,
+            engine=engine_of(engine),
+            tools=tools_of(tools),
+            system_prompt=system_prompt,
+            schema=checked_schema(schema),
+            grammar=grammar_text(grammar),
+            max_tokens=max_tokens,
+            stream=stream,
+            observer=observer,
+            context_provider=context_provider,
         )
         self.user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
-        # One that is given in so many words counts, also where it is what every run has.
+        # Whether the caller passed a boundary, even the default one.
         self.has_own_boundary = boundary is not UNSAID
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
@@ -95,7 +98,9 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
             filters=filters_of(filters),
             hints=hints_of(temperature, top_p, timeout_ms, options),
         )
-        self._runs = SingleRuns(_reading(schema), system=system, home=home)
+        self._runs = SingleRuns(
+            _reading(schema), listening(self._settings), _expect_structured, system=system, home=home
+        )
         check_settings(self._settings, user_id=user_id)
 
     @property
@@ -137,7 +142,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
 
     async def resume(self, run_id: str) -> StructuredResponse[T]:
         """Go on with a call that was begun here or elsewhere, after a crash, with this loop's own tools."""
-        return await self._runs.resume(run_id, listening(self._settings), before=_expect_structured)
+        return await self._runs.resume(run_id)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
@@ -149,7 +154,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         return Streaming(partial(self.start, prompt, repair=repair, strict=strict, chunks=True))
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> StructuredResponse[T]:
-        """The same for programs without an event loop."""
+        """Call the loop without an event loop."""
         refuse_inside_a_loop("call_sync", "call")
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 

@@ -7,22 +7,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.budget import FIELDS, Budget, by_name, check_charged, negative_caps
-from remit.core.limits.profiles import KNOWN, STANDARD, check_figures
+from remit.core.limits.budget import FIELDS, Budget, check_budget, negative_caps
+from remit.core.limits.profiles import KNOWN, STANDARD, check_figures, declared_boundary
 from remit.core.limits.roles import role_named
-from remit.core.record import replace
+from remit.core.record import once_a_record, replace
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.work.goal import Goal
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine, Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID, registry_of
 from remit.orchestrate.setup.answer_rules import Judging, judging_of
 from remit.orchestrate.setup.kit import Kit, Terms, ToolCallFilter
-from remit.orchestrate.setup.kit import kit_of as kit_with
+from remit.orchestrate.setup.kit import engine_kit as kit_with
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.registry import Registry
 from remit.validate.check import RULES_INVALID, Rules, compile_rules
@@ -36,11 +37,13 @@ UNSAID = replace(STANDARD)
 FILTERS_INVALID = "FILTERS_INVALID"
 # Each of them looks at the calls of every answer, in a turn of its own.
 FILTERS_MAX = 16
+# Budgets that a program gives to its loops, again and again.
+_BUDGETS_KEPT_MAX = 64
 # What a loop tells its own caller; a step of a plan has none.
 _LISTENERS = ("stream", "on_tool_result", "observer")
 
 
-def engine_of(engine: Engine | str | None) -> Engine:
+def engine_of(engine: AnyEngine | str | None) -> Engine:
     """The engine that is given, or that a spec names; a path in a spec is read from the current folder."""
     if not engine:
         raise RequestRejected(
@@ -53,7 +56,9 @@ def engine_of(engine: Engine | str | None) -> Engine:
     if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return engine
+    checked: Any = engine
+    made: Engine = checked
+    return made
 
 
 def engine(spec: str) -> Engine:
@@ -64,7 +69,7 @@ def engine(spec: str) -> Engine:
     return engine_of(spec)
 
 
-def kit_of(engine: Engine | str, tools: Registry | Iterable[object] = ()) -> Kit:
+def kit_of(engine: AnyEngine | str, tools: Registry | Iterable[object] = ()) -> Kit:
     """A kit with one engine, or the one that a spec names, and these tools and plain functions."""
     return kit_with(engine_of(engine), tools)
 
@@ -78,13 +83,13 @@ def filters_of(filters: Iterable[ToolCallFilter]) -> dict[str, ToolCallFilter]:
     """Filters by their names, which the journal will tell, in their order; raises RequestRejected for what is none."""
     handed: object = filters
     if isinstance(handed, str) or not isinstance(handed, Iterable):
-        raise RequestRejected(FILTERS_INVALID, f"filters={handed!r:.80} are no filters; give a list of functions")
+        raise RequestRejected(FILTERS_INVALID, f"filters={clipped(handed)} are no filters; give a list of functions")
     named: dict[str, ToolCallFilter] = {}
     for given in handed:
         name = getattr(given, "__name__", type(given).__name__)
         if not callable(given):
             raise RequestRejected(
-                FILTERS_INVALID, f"filter {given!r:.80} is no function; give one that takes a ToolCall"
+                FILTERS_INVALID, f"filter {clipped(given)} is no function; give one that takes a ToolCall"
             )
         if not name.isidentifier():
             raise RequestRejected(FILTERS_INVALID, f"filter {name[:80]!r} has no name to be told by; use a def")
@@ -109,11 +114,11 @@ def terms_of(
     handed: object = router
     if not isinstance(handed, str):
         known = ", ".join(Routing)
-        raise RequestRejected(ROUTER_UNKNOWN, f"router={handed!r:.80} is unknown; use one of {known}")
+        raise RequestRejected(ROUTER_UNKNOWN, f"router={clipped(handed)} is unknown; use one of {known}")
     bounds = _bounds(boundary)
     _checked(bounds.budget)
     check_figures(bounds)
-    check_charged("the budget", by_name(_checked(budget)))
+    check_budget(_checked(budget))
     return Terms(bounds, budget, _goal(goal), role=role_named(role), router=routing_named(router))
 
 
@@ -128,7 +133,8 @@ def _goal(said: GoalSource | None) -> Goal | None:
 
 def _bounds(said: Boundary | Path | str) -> Boundary:
     if isinstance(said, Boundary):
-        return said
+        _checked(said.budget)
+        return declared_boundary(said)
     if isinstance(said, str) and said in KNOWN:
         return KNOWN[said]
     # Only those who read a file pay for what reads it.
@@ -137,14 +143,17 @@ def _bounds(said: Boundary | Path | str) -> Boundary:
     return boundary_at(said)
 
 
+@once_a_record(_BUDGETS_KEPT_MAX)
 def _checked(budget: Budget) -> Budget:
     given: object = budget
     if not isinstance(given, Budget):
-        raise RequestRejected(MANIFEST_INVALID, f"budget={given!r:.80} is no budget; give a Budget of caps by name")
+        raise RequestRejected(MANIFEST_INVALID, f"budget={clipped(given)} is no budget; give a Budget of caps by name")
     for name in FIELDS:
         cap: object = getattr(budget, name)
         if cap is not None and type(cap) is not int:
-            message = f"budget: {name}={cap!r:.80} is no cap; give a whole number from 0, or None for the standard one"
+            message = (
+                f"budget: {name}={clipped(cap)} is no cap; give a whole number from 0, or None for the standard one"
+            )
             raise RequestRejected(MANIFEST_INVALID, message, {"field": name})
     if negative := negative_caps(budget):
         raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")
@@ -154,7 +163,7 @@ def _checked(budget: Budget) -> Budget:
 RuleSource: TypeAlias = Rules | RuleSet
 
 
-def judging_by(rules: RuleSource | None, judge: Engine | str | None, agent: Engine) -> Judging:
+def judging_by(rules: RuleSource | None, judge: AnyEngine | str | None, agent: AnyEngine) -> Judging:
     """What an agent's rules and its judge come to; raises RequestRejected where there is nothing to judge by."""
     engine = None if judge is None else engine_of(judge)
     if rules is None:
@@ -164,7 +173,7 @@ def judging_by(rules: RuleSource | None, judge: Engine | str | None, agent: Engi
         return Judging()
     handed: object = rules
     if not isinstance(handed, Rules | RuleSet):
-        message = f"rules={handed!r:.80} are no rules; give a RuleSet, or what load_rules() makes of a file"
+        message = f"rules={clipped(handed)} are no rules; give a RuleSet, or what load_rules() makes of a file"
         raise RequestRejected(RULES_INVALID, message)
     return judging_of(compile_rules(rules) if isinstance(rules, RuleSet) else rules, engine, agent)
 

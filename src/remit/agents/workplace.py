@@ -14,22 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
+from remit.core.clipped import clipped
+from remit.core.declared_types import refusal
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.journal.turn import Turn
-from remit.core.run.contract import SystemRequest, SystemResponse
+from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
+from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.sessions import NOTHING, Session
 from remit.orchestrate.run_handle import CALLER, cancellation
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.stores import is_address
+from remit.stores import HOME_INVALID, expect_place, is_address
 
 if TYPE_CHECKING:
     from remit.assemble import Opened
     from remit.orchestrate.facade import System
 
 LOOP_RUNNING = "LOOP_RUNNING"
-HOME_INVALID = "HOME_INVALID"
+SILENCE = Listener()
 
 
 class _Room:
@@ -120,9 +123,15 @@ class Workplace:
     """A system that was given, or one on the store in `home`; without either, on the store of the settings."""
 
     def __init__(self, system: "System | None", home: Path | str | None) -> None:
-        given: object = home
-        if given is not None and not isinstance(given, str | Path):
-            message = f"home={given!r:.80} is no folder; give its path, or leave it out for that of the settings"
+        expect_place(home)
+        if system is not None:
+            # It is loaded already, unless what was given is none.
+            from remit.orchestrate.facade import System
+
+            if not isinstance(system, System):
+                raise refusal(REQUEST_MALFORMED, "system", system, System | None)
+        if system is not None and home is not None:
+            message = f"home={clipped(str(home))} is of no use beside system=, which has a store; give one of them"
             raise RequestRejected(HOME_INVALID, message)
         # A folder is meant from where the caller is now.
         self._given, self._home = system, home if home is None or is_address(home) else Path(home).absolute()
@@ -160,11 +169,6 @@ def refuse_inside_a_loop(name: str, instead: str) -> None:
     except RuntimeError:
         return
     raise RequestRejected(LOOP_RUNNING, f"{name} was called inside a running event loop; await {instead}() instead")
-
-
-NOTHING_OPEN = "NOTHING_OPEN"
-
-SILENCE = Listener()
 
 
 class CallCancelled(RemitError):

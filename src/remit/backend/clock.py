@@ -1,11 +1,9 @@
-"""The time of this machine, and the ids of new runs, which begin with it."""
+"""The time of this machine, and the ids of new runs: short enough to be read out, and in the order in which they began."""
 
 import secrets
 import time
 
 from remit.core.run.lineage import ID_LETTERS, letters
-
-# Ids of new runs: short enough to be read out, and in the order in which the runs began.
 
 # Forty-five bits of milliseconds last for a thousand years; thirty-five of chance keep two runs of one moment apart.
 _TIME_LETTERS = 9

@@ -17,7 +17,7 @@ from remit.tool.secrets.redaction import Find
 MARK = "secret:redacted#000000000000"
 
 
-def found_in(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
+def words_to_redact(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
     """What is to be taken out of a turn and of the long texts that it refers to, in the order it was found."""
     values: dict[str, None] = {}
     for text in _texts_in(_read(data)):

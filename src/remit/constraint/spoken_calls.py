@@ -10,6 +10,7 @@ Rule 4: an id is minted from the number of messages before the answer, so the sa
 from collections.abc import Iterable, Sequence
 
 from remit.constraint.grammar.shapes import ARGUMENTS, TOOL
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import read_json
 from remit.core.limits.tools import ToolCall, ToolDefinition
@@ -88,7 +89,7 @@ def read_call(text: str, tools: Sequence[ToolDefinition], *, messages_before: in
     tool = next((tool for tool in tools if tool.name == value[TOOL]), None)
     if tool is None:
         offered = ", ".join(tool.name for tool in tools)
-        return _unfit(ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"it calls {value[TOOL]!r:.80}; it was offered {offered}")
+        return _unfit(ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"it calls {clipped(value[TOOL])}; it was offered {offered}")
     return _validated(tool, value[ARGUMENTS], f"call-{messages_before + 1}")
 
 

@@ -11,15 +11,18 @@ Rule 5: nothing here asks a model, reads a file or knows the time; the same text
 """
 
 from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.grammar.notation import check_grammar
 from remit.constraint.reading.enums import Enums, Matched, schema_at
-from remit.constraint.reading.find_json import find_json
+from remit.constraint.reading.find_json import Sought, find_json
 from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, RepairCode, RepairLog, Unreadable
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, Record, replace
+from remit.core.schema.grammar_source import grammar_text
 from remit.core.schema.json_schema import (
     ENUM,
     MESSAGE_CHARS_MAX,
@@ -71,17 +74,32 @@ class Demand:
         schema: JsonSchema | None = None,
         *,
         resources: Mapping[str, JsonObject] | None = None,
-        grammar: str | None = None,
+        grammar: Path | str | None = None,
     ) -> None:
-        """Raises RequestRejected for a schema or a grammar that nothing could be checked with."""
+        """Raises RequestRejected for a schema or a grammar that nothing could be checked with.
+
+        A grammar is given as its text, or as a file: a path, or a name that ends in .gbnf or .lark.
+        """
         self.has_schema = schema is not None
-        self.grammar = grammar
-        if grammar is not None:
-            check_grammar(grammar)
+        self.grammar = None if grammar is None else grammar_text(grammar)
+        if self.grammar is not None:
+            check_grammar(self.grammar)
         known = schema if schema is not None else True
         self.checker: Checker = compile_schema(known, registry=resources)
         self.enums = Enums(known, resources or {})
         self.kinds = _root_kinds(known)
+
+    @cached_property
+    def wanted(self) -> Sought:
+        """What is looked for in prose."""
+        return Sought(self.kinds, self.enums.words, self._could_mean)
+
+    def _could_mean(self, value: Any, bare_words: int) -> bool:
+        """Whether a value in prose is of the types that the schema wants; a single word without quotes must be known."""
+        if bare_words and isinstance(value, list) and len(value) == 1:
+            return not self.enums.match(list(value), RepairLog()).bare
+        plain = [str(each) if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
+        return not any(violation.keyword in ("type", *_ALTERNATIVES) for violation in self.checker.violations(plain))
 
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:
@@ -125,7 +143,7 @@ def _read(text: str, demand: Demand, log: RepairLog, *, repair: bool) -> tuple[A
     except NotJson as error:
         if not repair:
             raise Unreadable(_reason(error), error.at, str(error)) from None
-    return find_json(text, log, kinds=demand.kinds, words=demand.enums.words)
+    return find_json(text, log, demand.wanted)
 
 
 def _validated(value: Any, bare_words: int, demand: Demand, log: RepairLog, *, repair: bool) -> Constrained:
@@ -207,12 +225,19 @@ def _excerpt(text: str, at: int) -> str:
 
 def _root_kinds(schema: JsonSchema) -> frozenset[str]:
     """The types that a schema admits at its root, as far as it, or a schema that it refers to, says so."""
-    root: Any = schema
-    for _ in range(REFERENCES_MAX):
-        reference = root.get("$ref") if isinstance(root, dict) and "type" not in root else None
-        if not isinstance(reference, str) or not reference.startswith("#"):
-            break
-        root = schema_at(schema, reference[1:])
-    kinds = root.get("type") if isinstance(root, dict) else None
-    named = kinds if isinstance(kinds, list) else [kinds]
-    return frozenset(kind for kind in named if kind in _KINDS)
+    return _kinds_of(schema, schema, REFERENCES_MAX)
+
+
+def _kinds_of(part: Any, schema: JsonSchema, depth_left: int) -> frozenset[str]:
+    if not isinstance(part, dict) or not depth_left:
+        return frozenset()
+    if "type" in part:
+        kinds = part["type"]
+        named = kinds if isinstance(kinds, list) else [kinds]
+        return frozenset(kind for kind in named if kind in _KINDS)
+    reference = part.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        return _kinds_of(schema_at(schema, reference[1:]), schema, depth_left - 1)
+    branches: list[Any] = next((part[keyword] for keyword in _ALTERNATIVES if isinstance(part.get(keyword), list)), [])
+    offered = [_kinds_of(branch, schema, depth_left - 1) for branch in branches]
+    return frozenset().union(*offered) if all(offered) else frozenset()

@@ -1,14 +1,21 @@
-"""The index: documents in SQLite's full-text search, found by words and ranked by BM25.
+"""Full-text search: documents in an index of SQLite, found by words and ranked by BM25.
 
 Rule 1: a query never fails for what it says; it finds something or nothing.
 Rule 2: equal indexes give equal answers: equal scores are ordered by document and piece.
 Rule 3: what is found says where it came from: its document, its piece, its place and its origin.
 Rule 4: everything is bounded: documents, their length, their pieces, and what one query returns.
 Rule 5: one connection, one lock; the index may be used from any thread, and blocks its caller.
+Rule 6: the words of a query are data: each is quoted, so no operator, column, bracket or quotation mark of a user reaches
+        the engine as one. Any of them may be found; how many were, and how rare they are, decides the order. Of a long
+        text, the first telling words are looked for.
+Rule 7: a long text is cut into pieces that are found, shown and cited one by one. A piece ends where the text does: behind a
+        paragraph, a line, a sentence or a word, in this order of preference. Neighbours overlap, so that a sentence at
+        a cut is whole in one of them. Every character but white space at the ends of pieces is in some piece, and every
+        piece says where it begins.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from math import log
@@ -23,12 +30,6 @@ from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
 from remit.core.work.candidate import Candidate, ScoreMaker
 
-# Queries: a user's words as an expression of FTS5 that holds nothing but words.
-#
-# - words are data. Each is quoted, so no operator, column, bracket or quotation mark of a user ever reaches the engine
-#   as one.
-# - any of the words may be found; how many were, and how rare they are, decides the order.
-# - a query is bounded: of a long text, its first telling words are looked for.
 # A page: a question is shorter, and a pasted text says what it is about at its beginning.
 QUERY_CHARS_MAX = 4_000
 # Each word is a walk through the index.
@@ -38,8 +39,6 @@ WORD_CHARS_MAX = 64
 
 # Letters, numbers and the marks on them; everything else stands between words, as for the tokenizer of the index.
 _IN_WORDS = frozenset("LNM")
-
-
 # Words of English that every question has and no answer is found by. They are looked for when there are no others.
 _EMPTY_WORDS_TEXT = """
     a about an and any are as at be by can could did do does for from had has have how i if in is it its me my of on or our
@@ -47,6 +46,51 @@ _EMPTY_WORDS_TEXT = """
     who whom why will with would you your
 """
 _EMPTY_WORDS = frozenset(_EMPTY_WORDS_TEXT.split())
+CHUNKING_INVALID = "CHUNKING_INVALID"
+# Some three hundred tokens: a few paragraphs, so that five of them fit into a small model's window.
+CHUNK_CHARS_MAX = 1200
+# A long sentence.
+OVERLAP_CHARS = 150
+# Below this a piece says nothing; above it, a piece is a document.
+CHUNK_CHARS_LEAST, CHUNK_CHARS_MOST = 40, 20_000
+# The ends by preference; a cut before the middle of a piece would make too many of them.
+_ENDS = (regex(r"\n\s*\n"), regex(r"\n"), regex(r"[.!?…。]\s"), regex(r"\s"))
+INDEX_UNREADABLE = "INDEX_UNREADABLE"
+INDEX_FULL = "INDEX_FULL"
+DOCUMENT_INVALID = "DOCUMENT_INVALID"
+RETRIEVE_INVALID = "RETRIEVE_INVALID"
+# A book has a million characters; what is longer is a mistake, or should be cut by its owner.
+DOCUMENT_CHARS_MAX = 5_000_000
+# An id is shown with every answer that cites it.
+DOCUMENT_ID_CHARS_MAX = 200
+METADATA_CHARS_MAX = 10_000
+# Some 200 megabytes of text; a query of thirty-two words that every piece holds takes about two seconds there.
+CHUNKS_MAX = 200_000
+RESULTS_MAX = 100
+RESULTS_DEFAULT = 5
+# Of a document without a label, nothing is assumed.
+ORIGIN_DEFAULT = "untrusted"
+# How much of the question a piece answers to, from 0 to 1, in the metadata of what was found.
+RELEVANCE = "relevance"
+# "rmit", so that a file of something else is not taken for an index.
+_APPLICATION_ID = 0x726D6974
+_FORMAT = 1
+_SCHEMA = f"""
+CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, origin TEXT NOT NULL,
+    metadata TEXT NOT NULL);
+CREATE TABLE pieces (number INTEGER PRIMARY KEY, document INTEGER NOT NULL, position INTEGER NOT NULL,
+    start INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX pieces_by_document ON pieces (document);
+CREATE VIRTUAL TABLE words USING fts5(text, content='pieces', content_rowid='number',
+    tokenize='porter unicode61 remove_diacritics 2');
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_FORMAT};
+"""
+_FIND = """
+SELECT p.number, d.id, d.origin, d.metadata, p.position, p.start, p.text, -bm25(words) AS score
+FROM words JOIN pieces p ON p.number = words.rowid JOIN documents d ON d.number = p.document
+WHERE words MATCH ? ORDER BY score DESC, d.id, p.position LIMIT ?
+"""
 
 
 def meaningful_words(text: str) -> tuple[str, ...]:
@@ -66,24 +110,6 @@ def expression_of(words: tuple[str, ...]) -> str:
 def quoted(word: str) -> str:
     """A word as a string of FTS5."""
     return '"' + word.replace('"', '""') + '"'
-
-
-# Chunking: cut a long text into pieces that are found, shown and cited one by one.
-#
-# - a piece ends where the text does: behind a paragraph, a line, a sentence or a word, in this order of preference.
-# - neighbours overlap, so that a sentence at a cut is whole in one of them.
-# - every character but white space at the ends of pieces is in some piece, and every piece says where it begins.
-CHUNKING_INVALID = "CHUNKING_INVALID"
-
-# Some three hundred tokens: a few paragraphs, so that five of them fit into a small model's window.
-CHUNK_CHARS_MAX = 1200
-# A long sentence.
-OVERLAP_CHARS = 150
-# Below this a piece says nothing; above it, a piece is a document.
-CHUNK_CHARS_LEAST, CHUNK_CHARS_MOST = 40, 20_000
-
-# The ends by preference; a cut before the middle of a piece would make too many of them.
-_ENDS = (regex(r"\n\s*\n"), regex(r"\n"), regex(r"[.!?…。]\s"), regex(r"\s"))
 
 
 class Chunk(NamedTuple):
@@ -133,47 +159,6 @@ def _start_after(text: str, end: int, overlap_chars: int) -> int:
     start = end - overlap_chars
     blank = _ENDS[-1].search(text, start, end)
     return blank.end() if blank and overlap_chars else start
-
-
-INDEX_UNREADABLE = "INDEX_UNREADABLE"
-INDEX_FULL = "INDEX_FULL"
-DOCUMENT_INVALID = "DOCUMENT_INVALID"
-RETRIEVE_INVALID = "RETRIEVE_INVALID"
-
-# A book has a million characters; what is longer is a mistake, or should be cut by its owner.
-DOCUMENT_CHARS_MAX = 5_000_000
-# An id is shown with every answer that cites it.
-DOCUMENT_ID_CHARS_MAX = 200
-METADATA_CHARS_MAX = 10_000
-# Some 200 megabytes of text; a query of thirty-two words that every piece holds takes about two seconds there.
-CHUNKS_MAX = 200_000
-RESULTS_MAX = 100
-RESULTS_DEFAULT = 5
-
-# Of a document without a label, nothing is assumed.
-ORIGIN_DEFAULT = "untrusted"
-# How much of the question a piece answers to, from 0 to 1, in the metadata of what was found.
-RELEVANCE = "relevance"
-
-# "rmit", so that a file of something else is not taken for an index.
-_APPLICATION_ID = 0x726D6974
-_FORMAT = 1
-_SCHEMA = f"""
-CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, origin TEXT NOT NULL,
-    metadata TEXT NOT NULL);
-CREATE TABLE pieces (number INTEGER PRIMARY KEY, document INTEGER NOT NULL, position INTEGER NOT NULL,
-    start INTEGER NOT NULL, text TEXT NOT NULL);
-CREATE INDEX pieces_by_document ON pieces (document);
-CREATE VIRTUAL TABLE words USING fts5(text, content='pieces', content_rowid='number',
-    tokenize='porter unicode61 remove_diacritics 2');
-PRAGMA application_id = {_APPLICATION_ID};
-PRAGMA user_version = {_FORMAT};
-"""
-_FIND = """
-SELECT p.number, d.id, d.origin, d.metadata, p.position, p.start, p.text, -bm25(words) AS score
-FROM words JOIN pieces p ON p.number = words.rowid JOIN documents d ON d.number = p.document
-WHERE words MATCH ? ORDER BY score DESC, d.id, p.position LIMIT ?
-"""
 
 
 class Document(Record):
@@ -338,6 +323,13 @@ class DocumentIndex:
         except sqlite3.Error as error:
             message = f"index {self._name[:200]!r}: {error}; close who else writes it, or build it again"
             raise RequestRejected(INDEX_UNREADABLE, message) from error
+
+
+def found_among(documents: Sequence[Document], query: str) -> tuple[Candidate, ...]:
+    """What is found for a query in these documents alone. Their index is made for it and closed behind it."""
+    with DocumentIndex() as index:
+        index.add(documents)
+        return index.retrieve(query)
 
 
 def checked_metadata(document: Document) -> str:

@@ -73,7 +73,7 @@ class ErrorCode(StrEnum):
 
 
 class ErrorRow(Record):
-    """What follows from an error code: may it be retried, which room emits it, what to do about it."""
+    """The row of an error code: may it be retried, which room emits it, what to do about it."""
 
     category: FailureCategory
     retryable: Retryable
@@ -155,7 +155,7 @@ class EndingKind(StrEnum):
 
 
 class Ending(StrEnum):
-    """The seventeen codes with which a run ends or is suspended."""
+    """The codes with which a run ends or is suspended."""
 
     SUCCESS = "SUCCESS"
     PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
@@ -181,7 +181,7 @@ EXIT_OK, EXIT_FAILED, EXIT_WAITING, EXIT_STOPPED = 0, 1, 3, 4
 
 
 class EndingRow(Record):
-    """What follows from an ending.
+    """The row of an ending: its category, exit code, receiver of authority, and how it is told elsewhere.
 
     Lifecycle, loop state and outcome are those of the run once it is over. While a suspending code waits, the run
     keeps its lifecycle and `waits_as` lies over its loop state. `error` is the code a SystemError carries when the
@@ -268,7 +268,6 @@ ENDINGS: Mapping[Ending, EndingRow] = MappingProxyType(
     }
 )
 
-ENDING_UNKNOWN = "ENDING_UNKNOWN"
 
 # The codes under which runs wait, the one with most at stake first: a yes makes a call or releases budget; it says what
 # became of a change, or lets an answer of high stakes stand; it chooses, perhaps the record that a call is about; it lets
@@ -446,17 +445,8 @@ def stakes_of(code: Ending) -> int:
     return BY_STAKES.index(code) if code in BY_STAKES else -1
 
 
-def ending_named(name: str) -> Ending:
-    """The ending of this name, by its own name or its alias in the failure taxonomy."""
-    try:
-        return ENDING_ALIASES.get(name) or Ending(name)
-    except ValueError:
-        known = ", ".join([*Ending, *ENDING_ALIASES])
-        raise RequestRejected(ENDING_UNKNOWN, f"ending={name[:80]!r} is unknown; use one of {known}") from None
-
-
 class Failure(Record):
-    """What a SystemError says to programs."""
+    """The part of a SystemError that programs branch on."""
 
     code: str
     category: FailureCategory

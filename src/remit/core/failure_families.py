@@ -1,4 +1,4 @@
-"""The seven kinds of failure, and which of them a code belongs to by how it begins.
+"""The kinds of failure, and which of them a code belongs to by how it begins.
 
 Rule 1: the error codes, the refusals and the endings have tables of their own (core/failure.py); every other code that a
         caller may meet is here. A tidy test looks for codes that no table knows.
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class FailureCategory(StrEnum):
-    """The seven kinds of failure."""
+    """The kinds of failure."""
 
     INFERENCE = "InferenceFailure"
     TOOL = "ToolFailure"
@@ -51,7 +51,7 @@ _FAMILIES: tuple[tuple[FailureCategory, Retryable, str], ...] = (
             "ALREADY_ BACKUP_ BLOB_ CALL_ CONFORMANCE_ CONTEXT_MISCOUNTED COSTS_ CURSOR_ DUPLICATE EFFECT_ ENDING_ ENTRY_ ERRAND_ EXPORT_ FORK_ IMPORT_ KEYS_ "
             "GRANT_ GUARD_ HALT_ HALTS_ JOURNAL_ LEFT_ NAME_ NOT_ NOTHING_ OUTPUT_ PACKET_ PARENT_ PAUSED QUESTION_ QUEUE_ QUOTA_ REASON_ "
             "RECORD_ REFUSED_ RUN_ SAVE_ SCOPE_ SELF_ SESSION_ SIGNAL_ SLASH_ STORE_ STREAM_ UNEXPECTED UNKNOWN_ WEBHOOK_ WRONG_ "
-            "CAPABILITY_ CHANNEL_ ENVELOPE_ LETTER_ REPORT_ WORKER_"
+            "CAPABILITY_ CHANNEL_ ENVELOPE_ LATE_ LETTER_ MESSAGE_ REPORT_ SIGNER_ TURN_FOREIGN WORKER_"
         ),
     ),
     (

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 
 PAGE_INVALID = "PAGE_INVALID"
@@ -15,7 +16,7 @@ T = TypeVar("T")
 def check_limit(limit: int) -> int:
     """How many entries a page has at most; raises RequestRejected for what is no such number."""
     if type(limit) is not int or not 0 <= limit <= PAGE_MAX:
-        message = f"limit={limit!r:.80} is no whole number from 0 to {PAGE_MAX}; 0 stands for all"
+        message = f"limit={clipped(limit)} is no whole number from 0 to {PAGE_MAX}; 0 stands for all"
         raise RequestRejected(PAGE_INVALID, message, {"limit": PAGE_MAX})
     return limit
 

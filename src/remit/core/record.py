@@ -6,12 +6,13 @@ Rule 2: fields that hold their default are not written, so a field added later c
 Rule 3: a text over TEXT_INLINE_BYTES_MAX lives in Blobs and the record carries its digest.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any, TypeAlias, dataclass_transform, get_args
+from typing import Any, TypeAlias, TypeVar, dataclass_transform, get_args
 
 import msgspec
 
@@ -26,6 +27,10 @@ TEXT_INLINE_BYTES_MAX = 1024
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A frozen value that can be written to the journal."""
+
+
+R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 
 
 class MadeByHand(Record):
@@ -77,6 +82,28 @@ def _types_in(kind: Any) -> Iterator[type]:
         yield kind
     for part in get_args(kind):
         yield from _types_in(part)
+
+
+def once_a_record(kept_max: int) -> Callable[[Callable[[R], T]], Callable[[R], T]]:
+    """Remember what a pure function said of the last so many records that it was asked about: a record never changes."""
+
+    def remembering(function: Callable[[R], T]) -> Callable[[R], T]:
+        # By the identity of the record, since what records hold can often not be hashed; the record stays in the entry, so
+        # that nothing else can have the same.
+        said: OrderedDict[int, tuple[R, T]] = OrderedDict()
+
+        @wraps(function)
+        def remembered(record: R) -> T:
+            entry = said.get(id(record))
+            if entry is None:
+                entry = said[id(record)] = record, function(record)
+                if len(said) > kept_max:
+                    said.popitem(last=False)
+            return entry[1]
+
+        return remembered
+
+    return remembering
 
 
 class BlobRef(Record):

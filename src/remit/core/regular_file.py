@@ -40,7 +40,7 @@ def _opened(path: Path, flags: int) -> int:
 
 
 def expect_regular(path: Path) -> None:
-    """The same for a file that others open: raises NotRegular where it is none, and OSError where it is not there."""
+    """Expect that a file which others open is regular: raises NotRegular, and OSError where it is not there."""
     if not stat.S_ISREG(path.lstat().st_mode):
         raise _refused(path)
 

@@ -23,9 +23,8 @@ from remit.core.run.manifest import Source
 from remit.inference.endpoint.breaker import FAILURES, Breaker, MonotonicClock
 from remit.inference.endpoint.limits import EndpointLimits
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
-from remit.inference.specs import engine_source, engine_spec
+from remit.inference.specs import BAR, engine_source, engine_spec
 
-BAR = "|"
 # A chain of more is a list that was not looked through.
 MEMBERS_MAX = 8
 # As long as the longest pause between two attempts of a run, so that the next attempt goes to the next member.

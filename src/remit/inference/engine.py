@@ -7,7 +7,7 @@ Rule 4: what is streamed is provisional; the answer is what `infer` returns.
 Rule 5: the texts of a request are at hand; an engine never sees a digest.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, InvariantBroken, RemitError
@@ -55,11 +55,22 @@ class Engine(Protocol):
         """What is known about the model before it is asked. It never changes while the engine lives."""
 
 
+class AnyEngine(Protocol):
+    """An engine as users write it: `infer` may be a plain function, and may leave the handler of pieces out."""
+
+    @property
+    def infer(self) -> Callable[[ModelRequest], ModelResult | Awaitable[ModelResult]]:
+        """The answer to a request, or EngineFault."""
+
+    def model_info(self) -> ModelInfo:
+        """What is known about the model before it is asked."""
+
+
 # Whether a provider can hold its model to a schema in strict mode.
 StrictJudge: TypeAlias = Callable[[JsonObject], bool]
 
 
-def strict_judge(engine: Engine) -> StrictJudge | None:
+def strict_judge(engine: AnyEngine) -> StrictJudge | None:
     """Who says which schemas the engine's provider takes in strict mode, which it demands; None where none is demanded.
 
     An engine says so with an attribute of the same name; one without it takes schemas as they are.

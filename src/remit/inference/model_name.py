@@ -12,10 +12,8 @@ from urllib.parse import unquote
 
 from remit.core.failure import RequestRejected
 from remit.inference.scripted.script import SCRIPTED
-from remit.inference.specs import NO_SETTINGS, EngineSettings
+from remit.inference.specs import BAR, NO_SETTINGS, EngineSettings
 
-# Between the members of a chain of engines, in its name and in its spec.
-CHAINED = "|"
 _LOCAL, _ANTHROPIC = "local", "anthropic"
 _SERVED = frozenset({"openai", _ANTHROPIC, "ollama", "vllm"})
 
@@ -27,8 +25,8 @@ def model_named(said: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
         return f"{SCRIPTED}:{(base / rest).resolve()}"
     if kind == _LOCAL:
         return _local_named(said, rest, base, settings)
-    if CHAINED in said:
-        return CHAINED.join(model_named(one.strip(), base=base, settings=settings) for one in said.split(CHAINED))
+    if BAR in said:
+        return BAR.join(model_named(one.strip(), base=base, settings=settings) for one in said.split(BAR))
     if kind not in _SERVED or not rest:
         return said
     return _served_named(kind, rest, settings) if "?" in rest else f"{kind}:{unquote(rest)}"
@@ -36,9 +34,9 @@ def model_named(said: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
 
 def model_names(name: str, spec: str) -> Iterable[str]:
     """Every way in which a model is named: by name and spec, each with and without what may be left out, and by member."""
-    names, specs = name.split(CHAINED), spec.split(CHAINED)
+    names, specs = name.split(BAR), spec.split(BAR)
     places = [one.partition("&")[0] for one in specs]
-    every = [name, spec, CHAINED.join(places), *names, *specs, *places, *(one.partition(":")[2] for one in names)]
+    every = [name, spec, BAR.join(places), *names, *specs, *places, *(one.partition(":")[2] for one in names)]
     return dict.fromkeys(one for one in every if one)
 
 

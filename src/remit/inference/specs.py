@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.run.manifest import Source
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine, Engine
 from remit.inference.scripted.script import SCRIPTED
 
 
@@ -35,6 +35,8 @@ class EngineSettings:
 
 
 NO_SETTINGS = EngineSettings()
+# Between the members of a chain of engines, in its name and in its spec.
+BAR = "|"
 
 
 def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> Engine:
@@ -63,9 +65,9 @@ def open_recorded(spec: str, *, settings: EngineSettings = NO_SETTINGS) -> Engin
 def _members(spec: str, base: Path) -> list[str]:
     """The specs that a bar separates; a file may have one in its name."""
     kind, _, rest = spec.partition(":")
-    if _BAR not in spec or (kind in _OF_FILES and (base / rest).exists()):
+    if BAR not in spec or (kind in _OF_FILES and (base / rest).exists()):
         return [spec]
-    return [each.strip() for each in spec.split(_BAR)]
+    return [each.strip() for each in spec.split(BAR)]
 
 
 def _open(spec: str, base: Path, settings: EngineSettings) -> Engine:
@@ -97,13 +99,13 @@ def _limited(spec: str, open_kind: "_OpenKind", base: Path, settings: EngineSett
     return LimitedEngine(engine, engine_spec(engine), limits)
 
 
-def engine_spec(engine: Engine) -> str:
+def engine_spec(engine: AnyEngine) -> str:
     """What opens this engine again; empty for one that was made on the spot."""
     spec = getattr(engine, "spec", "")
     return spec if isinstance(spec, str) else ""
 
 
-def engine_source(engine: Engine) -> Source | None:
+def engine_source(engine: AnyEngine) -> Source | None:
     """The file an engine relies on, if it relies on one."""
     source = getattr(engine, "source", None)
     return source if isinstance(source, Source) and source.place else None
@@ -168,6 +170,5 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
     }
 )
 
-# What separates the members of a chain, and the kinds that name a file, which may have one in its name.
-_BAR = "|"
+# The kinds that name a file, which may have a bar in its name.
 _OF_FILES = frozenset({SCRIPTED, "local"})

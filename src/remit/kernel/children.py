@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from remit.core.failure import Ending, ErrorCode, denials_of
-from remit.core.journal.arrivals import ChildEnded, ChildLost, ProposedCall
+from remit.core.journal.arrivals import ChildEnded, ChildLost
 from remit.core.journal.commands import StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.budget import COUNTERS, Charges, Dimension, lease_of
 from remit.core.record import Text
 from remit.core.run.lineage import derived_id
@@ -24,8 +25,9 @@ from remit.kernel.graph.compiled import CompiledGraph
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.endings import head_for, times_denied, times_turned_away
 from remit.kernel.results.notices import CHILD_LOST
-from remit.kernel.state import ChildTrace, RunState
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
+from remit.kernel.traces import ChildTrace
 
 # How a node fails whose child was cut off; any other ending of a child is its node's, too.
 _CUT_OFF: Mapping[str, tuple[Ending, ErrorCode]] = MappingProxyType(
@@ -38,7 +40,7 @@ _CUT_OFF: Mapping[str, tuple[Ending, ErrorCode]] = MappingProxyType(
 
 
 def child_trace(state: RunState, arrival: ChildEnded | ChildLost) -> ChildTrace:
-    """What is kept of a child that a node declared, now that it has ended; one that a call asked for names no node."""
+    """The trace of a child that a node declared, now that it has ended; one that a call asked for names no node."""
     command = state.commands.open[arrival.command_id]
     assert isinstance(command, StartChild)
     if isinstance(arrival, ChildLost):
@@ -57,7 +59,7 @@ def fail_as(tally: Tally, child: ChildTrace) -> str:
 
 
 def share_of(tally: Tally, node: Node) -> Charges:
-    """What one child of this node may spend: what it leases, or an equal share of what is left."""
+    """The share that one child of this node may spend: what it leases, or an equal share of what is left."""
     if node.lease:
         return lease_of(node.lease)
     visits = tally.state.place.visits[tally.node] + tally.visits.count(tally.node)
@@ -80,7 +82,7 @@ def _nodes_ahead(graph: CompiledGraph, here: int) -> int:
 
 
 def child_charges(lease: Charges, call: Charges = ()) -> Charges:
-    """What starting a child reserves: its lease, one child run, and the call that asked for it, if one did."""
+    """The charges that starting a child reserves: its lease, one child run, and the call that asked for it, if one did."""
     amounts: dict[int, int] = {int(Dimension.CHILD_RUNS): 1}
     for dimension, amount in (*lease, *call):
         amounts[dimension] = amounts.get(dimension, 0) + amount

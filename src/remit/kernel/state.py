@@ -8,14 +8,13 @@ Rule 3: a run stands at one node with a set of open commands; `paused` and `aski
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from remit.core.failure import ENDINGS, Ending, ErrorCode, gravest
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall, Provenance
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.commands import AskHuman, CallTool, Command, ReconcileTool
-from remit.core.journal.rulings import OutcomeParked, Rung, RunPaused
+from remit.core.journal.proposed_call import ProposedCall, Provenance
+from remit.core.journal.rulings import OutcomeParked, RunPaused
 from remit.core.limits.boundary import Rate
 from remit.core.limits.budget import Charges
 from remit.core.limits.tools import ToolDefinition
@@ -23,80 +22,17 @@ from remit.core.record import Text
 from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 from remit.core.run.manifest import Manifest, Source
 from remit.core.run.messages import Message
-from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Node
 from remit.core.work.values import Output
 from remit.kernel.graph.compiled import CompiledGraph
-from remit.kernel.people.hold import UNTOLD, Hold, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, Hold, waited_ms
+from remit.kernel.traces import CallTrace, ChildTrace, LateOutcome, Streak
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
 CallKey = tuple[str, bytes]
 # What a run remembers of a retrieval that failed.
 CONTEXT_FAILED = "CONTEXT_FAILED"
-
-
-class Streak(NamedTuple):
-    """How often a tool failed since it last succeeded, the last code, and the answer that had proposed the call."""
-
-    times: int
-    code: str
-    answer: int
-
-
-def longer(streak: Streak | None, code: str, answer: int) -> Streak:
-    """The streak with one more failure. Calls of one answer fail beside each other and count once."""
-    if streak is None:
-        return Streak(1, code, answer)
-    return Streak(streak.times + (streak.answer != answer), code, answer)
-
-
-class CallTrace(msgspec.Struct, gc=False, array_like=True):
-    """One commanded or refused tool call, as far up the ladder as it got. Snapshots write it without its field names."""
-
-    call_id: str
-    tool: str
-    arguments_hash: bytes
-    rung: Rung
-    mutating: bool = False
-    arguments: Text = ""
-    content: Text = ""
-    code: str = ""
-    verifier: str = ""
-    evidence: bytes = b""
-    seq: int = 0
-    duration_ms: int = 0
-    # Why it was refused, or what the tool itself said when it failed.
-    reason: str = ""
-
-
-class LateOutcome(msgspec.Struct, gc=False, array_like=True):
-    """What became of a call in doubt, as its tool told after the run had ended. No code: nothing contradicts it."""
-
-    seq: int
-    code: str = ""
-    reason: str = ""
-    duration_ms: int = 0
-    content: Text = ""
-    # Whether it came back, whatever was found wrong with what it returned; otherwise it is known not to have happened.
-    is_returned: bool = False
-
-
-class ChildTrace(msgspec.Struct, gc=False, array_like=True):
-    """One child that a node declared, once it has ended: how, with which words, and what it used of its models.
-
-    The ending is an Ending, or the kernel's word for a child that was lost.
-    """
-
-    command_id: str
-    node: str
-    ending: str
-    text: Text = ""
-    error: ErrorCode | None = None
-    message: str = ""
-    usage: TokenUsage = TokenUsage()
-    # What it was to do.
-    prompt: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +48,9 @@ class DerivedFacts:
     verifiers: dict[str, str] = field(default_factory=dict)
     # The names of rates that count calls of it, with how many moments are kept.
     rated: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
-    # What is still needed at least from each node on, where the run is stopped as soon as that is out of reach.
-    floors: tuple[Charges, ...] | None = None
+    # What is still needed at least from each node on, where the run is stopped as soon as that is out of reach; None at
+    # nodes, or of runs, of which nothing is known.
+    floors: tuple[Charges | None, ...] | None = None
     # Whether its calls pass the gate of provenance.
     is_traced: bool = False
     # The rates that hold for a user, over all of their runs.
@@ -237,8 +174,12 @@ class Calls:
     is_unjudged: bool = False
     # How many filters have looked at them.
     filtered: int = 0
+    # Those that were held when their question was withdrawn; of a run that has ended, those that its ending cut off.
+    withdrawn: list[CallTrace] = field(default_factory=list)
     # How often each call was made since something last changed.
     repeats: dict[CallKey, int] = field(default_factory=dict)
+    # The first call with these bytes that happened as its tool or a person says, and whose result is not known.
+    unseen: dict[CallKey, str] = field(default_factory=dict)
     # Tools that were called, or proposed and refused.
     tried: dict[str, bool] = field(default_factory=dict)
     # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.
@@ -281,7 +222,7 @@ class Counts:
     calls_failed: int = 0
     denials: int = 0
     invalid_in_a_row: int = 0
-    # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
+    # The turn that last raised `invalid_in_a_row`: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1
     failures_in_a_row: dict[str, Streak] = field(default_factory=dict)
     repeats_blocked: int = 0
@@ -384,7 +325,7 @@ class RunState:
 
     @property
     def reserved(self) -> list[int]:
-        """What open commands hold, per dimension."""
+        """The amounts that open commands hold, per dimension."""
         held = [0] * len(self.spending.caps)
         for command in self.commands.open.values():
             for dimension, amount in command.reserved:
@@ -393,7 +334,7 @@ class RunState:
 
     @property
     def used(self) -> list[int]:
-        """What was spent for good, per dimension."""
+        """The amounts that were spent for good, per dimension."""
         amounts = zip(self.spending.caps, self.spending.left, self.reserved, strict=True)
         return [cap - left - reserved for cap, left, reserved in amounts]
 
@@ -423,11 +364,14 @@ def lifecycle(state: RunState) -> LifecycleState:
 
 
 def loop_state(state: RunState) -> LoopState:
-    """The same place in the vocabulary of agent loops, overlays first."""
+    """Where a run stands in the vocabulary of agent loops, overlays first."""
     if state.end.ending is not None:
         return ENDINGS[state.end.ending].loop_state
-    if state.place.paused:
-        return LoopState.PAUSED
+    return LoopState.PAUSED if state.place.paused else loop_state_unpaused(state)
+
+
+def loop_state_unpaused(state: RunState) -> LoopState:
+    """The loop state as if nobody had paused the run: the state before its pause."""
     if (ending := waiting_for(state)) is not None:
         return ENDINGS[ending].waits_as or LoopState.AWAITING_APPROVAL
     return loop_state_under(state)
@@ -445,7 +389,7 @@ def label_of(role: AgentRole, node: Node) -> LoopState:
 
 
 def questions(state: RunState) -> Iterator[AskHuman]:
-    """What people are being asked, oldest first."""
+    """The questions that people are asked now, oldest first."""
     return (command for command in state.commands.open.values() if isinstance(command, AskHuman))
 
 

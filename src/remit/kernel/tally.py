@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import NO_DENIALS, Ending, ErrorCode
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import (
     COMMANDS,
     AskHuman,
@@ -27,6 +26,7 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Ruling
 from remit.core.journal.turn import Decision, Turn
 from remit.core.limits.budget import Dimension
@@ -35,8 +35,9 @@ from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
 from remit.core.work.values import Output
 from remit.kernel.graph.compiled import CompiledGraph
-from remit.kernel.people.hold import UNTOLD, hold_after_child, waited_ms
-from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_beyond
+from remit.kernel.people.clock_stop import UNTOLD, hold_after_child, waited_ms
+from remit.kernel.state import CallKey, RunState, waited_beyond
+from remit.kernel.traces import ChildTrace, Streak
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
@@ -184,8 +185,8 @@ class Tally:
         self.decisions[:] = [decision for decision in self.decisions if type(decision) not in COMMANDS]
         self.issued.clear()
 
-    def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
-        """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
+    def note_effect(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
+        """Note an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
         self.uncommitted = {**self.uncommitted, (tool, arguments_hash): code}
 
     def fail(self, tool: str, streak: Streak | None) -> None:

@@ -84,7 +84,7 @@ PROBE_TIMEOUT_S = 20
 
 
 def check_confinement() -> tuple[Check, Check]:
-    """What isolate=True and sandbox=True come to here."""
+    """The findings on what isolate=True and sandbox=True come to on this machine."""
     from remit.tool.process.sandbox import sandbox_problem
 
     return check_isolation(is_walled=has_numbers()), check_sandbox(sandbox_problem())

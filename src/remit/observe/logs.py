@@ -92,7 +92,7 @@ class TextFormatter(logging.Formatter):
     """A record as one line of text."""
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """The same in the same order, for people."""
+        """A log record as a line for people, in the order of its JSON."""
         said = [_time(record), f"{record.levelname:<8}", printable_line(record.name, _FIELD_CHARS_MAX)]
         said += [printable_line(_message(record), MESSAGE_CHARS_MAX)]
         said += [f"{name}={printable_line(value, _FIELD_CHARS_MAX)}" for name, value in _identifiers(record).items()]

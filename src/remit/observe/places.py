@@ -11,13 +11,14 @@ from functools import lru_cache
 from remit.core.journal.codec import from_json, read_json
 from remit.core.journal.rulings import VoteCounted
 from remit.core.record import BlobRef, Text
+from remit.core.work.goal import PPM
 from remit.core.work.graph import Graph, Node, NodeKind
+from remit.core.work.orders import CONFIRM, LIST
 from remit.core.work.plan import MARK, ContextFor, RerankInput
 from remit.core.work.values import ValueKind
 
 # A deployment runs a handful of graphs.
 _GRAPHS_KEPT_MAX = 64
-_PPM = 1_000_000
 
 
 class Places:
@@ -26,7 +27,9 @@ class Places:
     def __init__(self, graph: Graph) -> None:
         self._nodes: Mapping[str, Node] = {node.name: node for node in graph.nodes}
         # A tool step has two nodes: one that makes its call, with a mark in its name, and one that has it made.
-        self._steps = {node.name: node.name.partition(MARK)[0] for node in graph.nodes if node.feed is not None}
+        # What lists the orders of a run and has them confirmed comes before its plan, and is no step of it.
+        fed = [node for node in graph.nodes if node.feed is not None and node.code != LIST and node.prompt != CONFIRM]
+        self._steps = {node.name: node.name.partition(MARK)[0] for node in fed}
         self.ballots = tuple(node.ballot for node in graph.nodes if node.ballot is not None)
         self._voters = frozenset(ballot.source for ballot in self.ballots)
 
@@ -68,7 +71,7 @@ class Places:
 
 def percent(share_ppm: int) -> str:
     """A share in millionths, as people say it; only what is certain is 100 %."""
-    return f"{min(round(share_ppm / 10_000), 99) if share_ppm < _PPM else 100} %"
+    return f"{min(round(share_ppm / 10_000), 99) if share_ppm < PPM else 100} %"
 
 
 def vote_words(counted: VoteCounted, winner: str, asked: int) -> str:

@@ -8,6 +8,8 @@ Rule 2: a backslash becomes two, so that an escape is never mistaken for the tex
 from remit.core.regex import regex
 
 _CUT = "…"
+# As much of a name of a person as a line shows.
+_PERSON_CHARS_MAX = 60
 # What Unicode calls printable and is not seen: fillers, joiners, and selectors that can carry a hidden text. The two
 # selectors between a plain and a colourful sign (U+FE0E, U+FE0F) belong to everyday text and stay.
 _UNSEEN = regex(
@@ -48,3 +50,8 @@ def _shown(character: str) -> str:
     if character == "\\":
         return "\\\\"
     return character if is_seen(character) else character.encode("unicode_escape").decode()
+
+
+def by_whom(person: str) -> str:
+    """Who did something, to stand behind what was done; empty where that is not known."""
+    return f" by {printable_line(person, _PERSON_CHARS_MAX)}" if person else ""

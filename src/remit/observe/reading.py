@@ -1,4 +1,4 @@
-"""The one reading of a journal: what happened in a run, turn by turn and step by step.
+"""Reading a journal, for every view: what happened in a run, turn by turn and step by step.
 
 Rule 1: it takes turns, one after the other, and nothing else; a watcher of a run and a later reader of its journal read
         the same. A turn takes the time of the turn, so a run of any length takes its length.
@@ -9,7 +9,6 @@ Rule 3: everything told is plain data; views, bills and logs look at facts, step
 """
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from remit.core.journal.arrivals import (
     TextShown,
     TimerFired,
     ToolOutcomeLost,
+    ToolReturned,
 )
 from remit.core.journal.commands import COMMANDS, Command, SetTimer, StartChild, place_in_journal
 from remit.core.journal.rulings import (
@@ -55,9 +55,11 @@ from remit.core.journal.rulings import (
 )
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Charges, Dimension
-from remit.core.record import Record, Text, replace
+from remit.core.record import Text, replace
 from remit.core.run.manifest import Manifest
+from remit.kernel.results.proven_effects import contradicted_by
 from remit.kernel.state import RunState, pinned, standing_at
+from remit.observe.fact import Fact, FactKind
 from remit.observe.places import Places, beginning, gave, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
@@ -95,45 +97,6 @@ UNREAD = "a call"
 NOT_PASSED = "the answer did not pass"
 
 
-class FactKind(StrEnum):
-    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled.
-
-    A child is sent later than it was ordered where a halt or a fork lies between.
-    """
-
-    STARTED = "started"
-    ENTERED = "entered"
-    BEGUN = "begun"
-    HEARD = "heard"
-    COUNTED = "counted"
-    DOUBTED = "doubted"
-    RETRIED = "retried"
-    HELD = "held"
-    RELEASED = "released"
-    SENT = "sent"
-    SETTLED = "settled"
-    NOTED = "noted"
-    PAUSED = "paused"
-    RESUMED = "resumed"
-    ENDED = "ended"
-
-
-class Fact(Record):
-    """One thing that a turn says, and the step that it is about as it stands then."""
-
-    kind: FactKind
-    step: PerformedStep
-    seq: int
-    at_ms: int
-    # What was charged as the step was settled.
-    charged: Charges = ()
-    # What a step of a plan gave, and of which kind that is; empty where it passed on what it was fed.
-    gave: Text = ""
-    value: str = ""
-    # How many checks it passed, or which attempt follows.
-    count: int = 0
-
-
 def reading_of(turns: Iterable[Turn]) -> "Reading":
     """The reading of a run from its first turn on."""
     reading = Reading()
@@ -167,6 +130,8 @@ class Reading:
         self._orders: dict[CallName, str] = {}
         # Timers that have not fired.
         self._timers: dict[str, SetTimer] = {}
+        # Who paused the run, as long as it is paused.
+        self.paused_by = ""
         self.counted: VoteCounted | None = None
         self.noted: list[CallNoted] = []
         self.stopped: StoppedEarly | None = None
@@ -192,7 +157,7 @@ class Reading:
         return reading
 
     def take(self, turn: Turn) -> list[Fact]:
-        """What a turn says."""
+        """Read a turn; gives the facts that it tells."""
         facts: list[Fact] = []
         self._facts = facts
         self._turn, self.turns = turn, turn.seq + 1
@@ -271,6 +236,7 @@ class Reading:
             case RunPaused() | RunResumed():
                 kind = FactKind.PAUSED if isinstance(decision, RunPaused) else FactKind.RESUMED
                 self._of_run(kind, kind.value, {"by": decision.by})
+                self.paused_by = decision.by if kind is FactKind.PAUSED else ""
                 if kind is FactKind.RESUMED:
                     self._send()
             case CommandsWithheld():
@@ -313,6 +279,7 @@ class Reading:
             case AddendumNoted():
                 self._remark(StepKind.NOTE, "after the ending", {"reason": decision.about})
                 if decision.about in self._doubted:
+                    self._find_late(decision.about)
                     self._settle_as_reserved(decision.about)
             case StepFinished():
                 self._finish(decision)
@@ -356,9 +323,7 @@ class Reading:
             call = arrival.made
             said |= {"asked": call.arguments, "answered": arrival.text, "content": arrival.text}
             said |= {"call_id": call.call_id, "arguments_hash": call.arguments_hash}
-        told = PerformedStep(
-            StepKind.TOOL, ruling.tool, self._seq, self.now_ms, NOT_ALLOWED, self._seq, 0, node=self.node
-        )
+        told = self._at_once(StepKind.TOOL, ruling.tool, NOT_ALLOWED)
         step = replace(told, id=ruling.id, charged=ruling.charged, **said)
         self._add(ruling.id, step)
         self._tell(FactKind.BEGUN, step)
@@ -415,6 +380,14 @@ class Reading:
             self._change(settled.command_id, answered)
             self._settle_as_reserved(settled.command_id)
 
+    def _find_late(self, key: str) -> None:
+        """What a tool returned after the ending was observed, unless it contradicts itself, and was committed no more."""
+        arrival = None if self._turn is None else self._turn.arrival
+        if isinstance(arrival, ToolReturned):
+            code = contradicted_by(arrival)
+            said = {"status": FAILED if code else Rung.OBSERVED.value, "code": code}
+            self._change(key, {**said, "rung": Rung.OBSERVED.value, "note": "after the end"})
+
     def _settle_as_reserved(self, key: str) -> None:
         """Settle a step whose ruling names no charge: it is charged what was set aside."""
         if key in self._open:
@@ -468,22 +441,29 @@ class Reading:
         self.steps[key] = step
         self.visits[-1][1].append(key)
 
+    def _at_once(self, kind: StepKind, name: str, status: str) -> PerformedStep:
+        """A step that is over as soon as it is told."""
+        return PerformedStep(
+            kind,
+            name,
+            seq=self._seq,
+            began_ms=self.now_ms,
+            status=status,
+            until_seq=self._seq,
+            duration_ms=0,
+            node=self.node,
+        )
+
     def _of_run(self, kind: FactKind, name: str, changes: Changes | None = None) -> None:
-        told = PerformedStep(StepKind.RUN, name, self._seq, self.now_ms, kind.value, self._seq, 0, node=self.node)
+        told = self._at_once(StepKind.RUN, name, kind.value)
         self._tell(kind, replace(told, **changes or {}))
 
     def _remark(self, kind: StepKind, name: str, changes: Changes) -> None:
         """A step that is over as soon as it is told."""
-        told = PerformedStep(kind, name, self._seq, self.now_ms, "noted", self._seq, 0, node=self.node)
+        told = self._at_once(kind, name, "noted")
         step = replace(told, **changes)
         self._add(f"{self._seq}:{len(self.steps)}", step)
         self._tell(FactKind.NOTED, step)
 
     def _tell(self, kind: FactKind, step: PerformedStep, charged: Charges = (), count: int = 0) -> None:
         self._facts.append(Fact(kind, step, self._seq, self.began_at_ms + self.now_ms, charged, count=count))
-
-
-def is_failed_call(fact: Fact) -> bool:
-    """Whether a tool failed that was called, or was asked what became of a call."""
-    is_call = fact.step.kind in (StepKind.TOOL, StepKind.INQUIRY)
-    return fact.kind is FactKind.HEARD and is_call and fact.step.status == FAILED

@@ -26,7 +26,6 @@ from remit.core.journal.arrivals import (
     ModelFailed,
     OutcomeJudged,
     PauseRequested,
-    ProposedCall,
     QuestionAnswered,
     ResumeRequested,
     RetryRequested,
@@ -38,7 +37,6 @@ from remit.core.journal.arrivals import (
     ToolOutcomeLost,
     ToolReconciled,
     ToolReturned,
-    order_of,
 )
 from remit.core.journal.commands import (
     AskHuman,
@@ -50,12 +48,13 @@ from remit.core.journal.commands import (
     Retrieve,
     StartChild,
 )
+from remit.core.journal.proposed_call import ProposedCall, order_of
 from remit.core.journal.rulings import NOT_TAKEN, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges, Dimension
 from remit.core.record import Record, Text
 from remit.core.run.usage import TokenUsage
 from remit.core.work.orders import told_order
-from remit.kernel.people.hold import UNTOLD
+from remit.kernel.people.clock_stop import UNTOLD
 from remit.observe.places import percent
 
 

@@ -72,7 +72,7 @@ class Watcher(Protocol):
         """A turn was written."""
 
     def measured(self, run_id: str, meter: Meter) -> None:
-        """The same turn, as it leaves the run: where it stands and what it has used."""
+        """A turn leaves the run: where it stands and what it has used."""
 
     def said(self, run_id: str, text: str) -> None:
         """A model said something more; it is provisional until its turn is written."""

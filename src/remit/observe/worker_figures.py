@@ -2,10 +2,11 @@
 
 Rule 1: nothing is served unless a port is asked for; then every interface of this machine answers on it.
 Rule 2: looking at the figures changes nothing.
+Rule 3: /health says whether the worker can do its work, so 503 while no server answers; /live says that its process goes on.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -35,9 +36,24 @@ def exposition(figures: WorkerFigures) -> bytes:
     return generate_latest(registry)
 
 
+async def _answer(
+    path: bytes, figures: Callable[[], WorkerFigures], is_ready: Callable[[], Awaitable[bool]]
+) -> tuple[bytes, bytes]:
+    """The status and the body for what is asked."""
+    if path == b"/metrics":
+        return b"200 OK", exposition(figures())
+    if path == b"/live":
+        return b"200 OK", b"ok\n"
+    if path == b"/health":
+        return (b"200 OK", b"ok\n") if await is_ready() else (b"503 Service Unavailable", b"no server answers\n")
+    return b"404 Not Found", b"not found\n"
+
+
 @asynccontextmanager
-async def serve_figures(port: int, figures: Callable[[], WorkerFigures]) -> AsyncIterator[None]:
-    """Answer /metrics and /health on a port while this lasts; nothing with port 0."""
+async def serve_figures(
+    port: int, figures: Callable[[], WorkerFigures], is_ready: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[None]:
+    """Answer /metrics, /health and /live on a port while this lasts; nothing with port 0."""
     if not port:
         yield
         return
@@ -47,9 +63,7 @@ async def serve_figures(port: int, figures: Callable[[], WorkerFigures]) -> Asyn
             async with asyncio.timeout(_READ_S_MAX):
                 line = (await reader.readline()).split()
             path = line[1] if len(line) > 1 else b""
-            known = {b"/health": b"ok\n", b"/metrics": b""}
-            body = exposition(figures()) if path == b"/metrics" else known.get(path, b"not found\n")
-            status = b"200 OK" if path in known else b"404 Not Found"
+            status, body = await _answer(path, figures, is_ready)
             writer.write(b"HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n" % status)
             writer.write(b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
             await writer.drain()

@@ -70,9 +70,9 @@ def check_boundary(
     keyless: tuple[str, ...] = (),
 ) -> BoundaryChecked:
     """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
-    from remit.orchestrate.boundaries.boundary_report import checked
+    from remit.orchestrate.boundaries.boundary_report import boundary_findings
 
-    return checked(boundary, tools, graph, keyless)
+    return boundary_findings(boundary, tools, graph, keyless)
 
 
 def show_boundary(boundary: Boundary) -> BoundaryShown:

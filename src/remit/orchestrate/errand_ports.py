@@ -3,7 +3,7 @@
 Rule 1: like all ports, they are satisfied by shape.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from remit.core.journal.queued import (
@@ -52,7 +52,7 @@ class Carriage(Protocol):
 
 
 class Letters(Protocol):
-    """Errands that no worker is given any more."""
+    """The dead letters of a queue: errands that no worker is given any more."""
 
     async def keep(self, name: ErrandName, lane: Lane, data: bytes, code: str, why: str) -> None:
         """Keep one, with why."""
@@ -65,18 +65,18 @@ class Letters(Protocol):
 
 
 class Queue(Carriage, Protocol):
-    """The same for workers, who are given errands, and runs to drive."""
+    """Hands errands, and runs to drive, to workers."""
 
     @property
     def worker(self) -> str:
-        """What this process is called."""
+        """The name of this process among the workers."""
 
     @property
     def letters(self) -> Letters:
         """Errands that no worker is given any more."""
 
-    def believe(self, signers: Collection[str]) -> None:
-        """Believe what is signed with these keys, too, besides that of this folder."""
+    def expect_admitted(self) -> None:
+        """Raise StoreUnusable where the word of this process counts nowhere any more, or it is let in nowhere."""
 
     async def prepare(self, *lanes: Lane) -> None:
         """Have the queues of these lanes there."""
@@ -86,6 +86,9 @@ class Queue(Carriage, Protocol):
 
     async def report(self, name: ErrandName, came: Came, data: bytes = b"") -> bool:
         """Store what came of an errand; False where something was stored before."""
+
+    async def awaited(self, name: ErrandName, lane: Lane, wait_s: float) -> StoredReport | None:
+        """What came of an errand that another has sent; None where nothing did within so long."""
 
     async def is_reported(self, name: ErrandName) -> bool:
         """Whether it is known what came of an errand."""
@@ -117,8 +120,19 @@ class Queue(Carriage, Protocol):
     async def next_late(self) -> QueuedWord | None:
         """The next thing that came late; None where nothing did for a while."""
 
+    def put_word_aside(self, word: QueuedWord, code: str, why: str) -> None:
+        """Keep a dead letter about a word that no process can act on."""
+
     async def orphans(self) -> Sequence[str]:
         """The runs that a process holds which is gone."""
+
+
+@runtime_checkable
+class GuardedLog(Protocol):
+    """A log of heads of a store where others may write beside the runs, and nothing that they write counts."""
+
+    async def refused(self, run_id: str) -> str:
+        """What stands with a run and counts for nothing, in words; empty where nothing does."""
 
 
 @runtime_checkable
@@ -131,7 +145,7 @@ class SharedStore(Protocol):
 
     @property
     def queue(self) -> Queue:
-        """What is queued for workers."""
+        """The queue of errands for workers."""
 
     @property
     def leaves(self) -> bool:

@@ -13,6 +13,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from remit.core.declared_arguments import checks_arguments
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import SessionNoted, SourcesAccepted
 from remit.core.journal.signing import Signer
@@ -21,23 +23,24 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.queue import QueueLimits
 from remit.core.limits.quota import Quota
 from remit.core.record import BlobRef, Text, replace
-from remit.core.run.contract import ExecutionContext, SystemRequest, SystemResponse
+from remit.core.run.contract import GUARD_MODE, ExecutionContext, SystemRequest, SystemResponse
 from remit.core.run.halt import Halt
 from remit.core.run.manifest import Manifest, Source
 from remit.core.run.messages import user_message
 from remit.core.run.person import check_person
 from remit.core.run.principal import LOCAL, Principal, Scope, check_principal, expect_scope, person_for
 from remit.core.run.run_events import Subject
-from remit.core.run.signals import Signal, SignalOutcome, UserSignal, check_signal
+from remit.core.run.signals import SIGNAL_INVALID, Signal, SignalOutcome, UserSignal, check_signal
 from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.bus.bus import Bus, Listener
 from remit.orchestrate.bus.post import Post
 from remit.orchestrate.exchange.sessions import NOTHING, Session, check_entries, last_run, session_of
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.division import DividedWork, Division, division_of
+from remit.orchestrate.executors.human import OrderPreview, order_preview
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
@@ -47,7 +50,6 @@ from remit.orchestrate.history.repair import Rebuilt, rebuild
 from remit.orchestrate.history.replay import replay_export as replay_export  # noqa: PLC0414  # for doors
 from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
 from remit.orchestrate.loop.driver import Driver
-from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, told_to
 from remit.orchestrate.loop.holdings import fenced_journal
 from remit.orchestrate.loop.hub import FindKit, Hub
@@ -61,6 +63,7 @@ from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.run_handle import Events, Run
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.setup.manifests import Manifests
+from remit.orchestrate.store_in_use import in_use
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
 from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantStandings
@@ -72,12 +75,12 @@ if TYPE_CHECKING:
 
 # How often a caller that waits for another process to let a run go looks whether it has.
 REST_POLL_MS = 50
-
 # A caller that answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
 
+@checks_arguments("request", "terms", "signal", "principal", "at")
 class System(Acting):
     """Runs requests on a store."""
 
@@ -98,7 +101,8 @@ class System(Acting):
         policies: Policies | None = None,
         division: Division | None = None,
     ) -> None:
-        self._store = store
+        division, self._own_store = division or division_of(store), store
+        self._store = store = in_use(store)
         self._signer, self._signers = signer, signers
         self._check_name = secrets.check_name
         self._quotas = Quotas(store, quotas, clock)
@@ -106,7 +110,6 @@ class System(Acting):
         self.queues = Queues(store, clock, queues, secrets.check_name)
         self._act(LOCAL)
         self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
-        division = division or division_of(store)
         self._work = DividedWork(clock, secrets, halts, division)
         dispatch = self._work.dispatch
         self._bus = Bus(store)
@@ -136,7 +139,7 @@ class System(Acting):
         self._performers = self._work.equip(self._hub, self._children, sealer, self._bus)
 
     def acting_for(self, principal: Principal) -> "System":
-        """The same system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.
+        """The system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.
 
         It costs next to nothing, and any number of them work side by side. The caller that opened the system closes it.
         """
@@ -158,14 +161,14 @@ class System(Acting):
 
     @property
     def grants(self) -> Grants:
-        """What people have approved beforehand, for more than one run."""
+        """The standing grants: approvals that people gave beforehand, for more than one run."""
         return self._grants.acting_for(self.principal, self._seen.behind, self._expect_open)
 
     @property
     def store(self) -> Store:
         """Where runs are kept, for its operator."""
         expect_scope(self.principal, Scope.OPERATE, "the store")
-        return self._store
+        return self._own_store
 
     async def start(
         self,
@@ -244,6 +247,11 @@ class System(Acting):
         """How a run ended, or how it stands once it rests here."""
         return await self._responses.of(await self.state_of(run_id))
 
+    async def order_preview(self, run_id: str) -> OrderPreview:
+        """How the orders that a run asks about would read if a person changed them."""
+        await self._expect(run_id, Scope.READ, "a list of orders")
+        return await order_preview(run_id, self._store.journal, self._store.blobs)
+
     async def execution(self, run_id: str) -> ExecutionContext:
         """A run as one object: what was fixed when it started, where it stands, what it selected and found."""
         return execution_context(await self.state_of(run_id))
@@ -255,6 +263,15 @@ class System(Acting):
 
         A run whose parent has ended is cancelled instead.
         """
+        state = await self._hub.at_rest(await self._taken_up(run_id, kit, accepted, by))
+        return await (Run(self, run_id, _as_it_is) if self._hub.on_left else self._responses.of(state))
+
+    async def take_up(self, run_id: str, *, kit: Kit | None = None) -> Run[SystemResponse]:
+        """Go on with a run without waiting: gives its handle; the run goes on by itself."""
+        await self._taken_up(run_id, kit, (), "")
+        return Run(self, run_id, _as_it_is, kit)
+
+    async def _taken_up(self, run_id: str, kit: Kit | None, accepted: tuple[Source, ...], by: str) -> Driver:
         entry = await self._expect(run_id, Scope.SIGNAL, "resume")
         if accepted:
             self._expect_scope(Scope.ADMIN, "accepting changed code")
@@ -263,8 +280,7 @@ class System(Acting):
         by = self._person(by)
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(check_person(by), accepted))
-        state = await self._hub.at_rest(await self._hub.take_up(run_id, kit))
-        return await (Run(self, run_id, _as_it_is) if self._hub.on_left else self._responses.of(state))
+        return await self._hub.take_up(run_id, kit)
 
     async def halt(
         self, why: str, *, by: str = "", tenant: str = "", tool: str = "", model: str = "", run: str = ""
@@ -298,8 +314,9 @@ class System(Acting):
 
         A run whose kit cannot be loaded again goes on with the one that is given here.
         """
+        signal = as_declared(signal, UserSignal, "signal", SIGNAL_INVALID)
         if self.principal is not LOCAL:
-            signal = replace(signal, user_id=person_for(self.principal, str(signal.user_id), "user_id"))
+            signal = replace(signal, user_id=person_for(self.principal, signal.user_id, "user_id"))
         check_signal(signal)
         for field in ("user_id", "signal_id", "channel_type"):
             self._check_name(field, getattr(signal, field))
@@ -399,11 +416,11 @@ class System(Acting):
         """Judges the calls of agents that run elsewhere, each conversation a run of this store; hears people by itself."""
         self._expect_scope(Scope.START, "guard")
         # Only those who guard other people's agents pay for the protocol.
-        from remit.orchestrate.guard.ground import ground_beside
         from remit.orchestrate.guard.guard import Guard
+        from remit.orchestrate.guard.guarded_run import parts_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
-        return Guard(ground_beside(self._post, self._manifests, halts, begin, self.principal, self._expect_open))
+        return Guard(parts_beside(self._post, self._manifests, halts, begin, self.principal, self._expect_open))
 
     def driving(self) -> "tuple[Hub, Carrier | None]":
         """What drives runs here and carries errands to workers, for who drives the runs of others."""
@@ -432,14 +449,14 @@ class System(Acting):
 
     async def close(self) -> None:
         """Stop driving runs and leave the store; every run can be resumed."""
-        store = self.store
+        expect_scope(self.principal, Scope.OPERATE, "the store")
         await self._hub.close()
         await self._performers.close()
         if self._work.carrier is not None:
             await self._work.carrier.close()
         await self._post.close()
         await self._bus.close()
-        await store.close()
+        await self._store.close()
 
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
@@ -470,8 +487,7 @@ class System(Acting):
 
     async def _end_orphan(self, entry: RunEntry) -> RunEntry | None:
         """Cancel what was left behind of a run and those above it; gives where that began."""
-        orphan = await orphan_above(self._seen.runs, entry)
-        if orphan is not None:
+        if (orphan := await orphan_above(self._seen.runs, entry)) is not None:
             await self._end_left_behind(orphan)
         return orphan
 

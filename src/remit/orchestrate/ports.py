@@ -1,13 +1,11 @@
-"""What the runner asks of a backend: somewhere to write, somewhere for long texts, a dispatch to carry commands.
+"""Ports: what the runner asks of a backend, which is somewhere to write, somewhere for long texts, and leases.
 
 Rule 1: ports are plain roles; a backend satisfies them by shape and imports nothing of this room.
 Rule 2: append is the only way to write a turn; it is atomic and names the turn it comes after.
-Rule 3: once dispatched, a command is performed at least once; its report is taken at most once.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from remit.core.journal.commands import Command
 from remit.core.journal.signing import SignedDeletion, Signer
@@ -21,6 +19,7 @@ from remit.core.journal.storage import (
     Removed,
     RunEntry,
     RunListing,
+    RunQuery,
     SignedHead,
     Snapshot,
     Stretch,
@@ -30,8 +29,6 @@ from remit.core.journal.storage import (
 )
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import Charge, Committed, Limit
-from remit.orchestrate.executors.reports import Report
-from remit.orchestrate.loop.live import Live
 
 if TYPE_CHECKING:
     from remit.observe.checkup import Check
@@ -116,7 +113,7 @@ class Snapshots(Protocol):
         """Keep the state that a run had after turn `seq` with this hash, instead of any that was kept before."""
 
     async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last; None when nothing was."""
+        """The state of a run that was kept last; None when none was."""
 
 
 class Catalogue(Protocol):
@@ -125,23 +122,8 @@ class Catalogue(Protocol):
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run, or None where it was not started here."""
 
-    async def entries(
-        self,
-        *,
-        tenant_id: str | None = None,
-        parent_id: str | None = None,
-        begins: str = "",
-        open_only: bool = False,
-        waiting_only: bool = False,
-        before: str = "",
-        limit: int = 0,
-    ) -> Sequence[RunEntry]:
-        """The runs, newest first; `limit` 0 means all of them.
-
-        `tenant_id` keeps the runs of one tenant, `parent_id` those that this run started (empty: those that no run
-        started), `begins` those whose ids begin with it. `before` is the last run of the page before: only runs that
-        began earlier follow, and none where that run is not there.
-        """
+    async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
+        """The runs that a query asks for, newest first; without one, all of them."""
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order; each tenant has sessions of its own, and None is all of that name."""
@@ -160,7 +142,7 @@ class Catalogue(Protocol):
 
 
 class HeadLog(Protocol):
-    """The append-only log of signed heads beside the turns: what was signed, whatever became of it.
+    """The append-only log of signed heads beside the turns, which keeps every head that was signed.
 
     The head that a turn with a barrier was written with is in it before the turn is told. Nothing is ever taken out.
     """
@@ -178,7 +160,7 @@ class HeadLog(Protocol):
         """The heads of a run, in the order of their turns, of whatever signer."""
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:
-        """What the log says of the deletion of a run."""
+        """The signed deletion of a run, as the log has it."""
 
 
 class Index(Protocol):
@@ -210,7 +192,7 @@ class Ledger(Protocol):
     """Knows what the runs of a tenant count together. An index of their journals; what deleted runs left stays in it."""
 
     async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
-        """What counts against each of these limits."""
+        """The sum that counts against each of these limits."""
 
     async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
         """The runs of a tenant since a time, children not among them, that are not counted as they stand."""
@@ -253,7 +235,7 @@ class HaltLog(PastHalts, Protocol):
     """The journal of halts, which every process on a store reads before it sends a command."""
 
     async def refresh(self) -> None:
-        """Have at hand what was written by now; asked before anything is halted, lifted, begun or resumed.
+        """Read the entries that were written by now; asked before anything is halted, lifted, begun or resumed.
 
         A backend that cannot be read without waiting sees to it itself with every turn that it writes.
         """
@@ -360,7 +342,7 @@ class Checkup(Protocol):
     """Looks whether a store is well, and changes nothing."""
 
     async def look(self) -> "Sequence[Check]":
-        """What was looked at, each under a name of its own, the store itself first; a problem has a code and a way out."""
+        """The findings, each under a name of its own, the store itself first; a problem has a code and a way out."""
 
 
 class Key(Protocol):
@@ -372,7 +354,7 @@ class Key(Protocol):
 
     @property
     def signer(self) -> Signer:
-        """Who signs with it; it is made on first use."""
+        """The signer of this key, which is made on first use."""
 
 
 class Clock(Protocol):
@@ -382,94 +364,84 @@ class Clock(Protocol):
         """Milliseconds since the epoch. It may jump; the runner never lets a run's time go back."""
 
 
-class Outlet(Protocol):
-    """What a runner needs of a dispatch."""
-
-    def send(self, live: Live, command: Command) -> None:
-        """Have a command performed; a CancelCommand has another one stopped. One that is under way is not begun twice."""
-
-    async def receive(self, live: Live) -> Report | None:
-        """The next report for a run, or None when nothing is under way that could report."""
-
-    async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that changes something will certainly not be made. False: it was claimed, or may have been."""
-
-    def carries(self, command: Command) -> bool:
-        """Whether sending a command again waits for what an earlier driver sent, and performs nothing twice."""
-
-    def forget(self, live: Live) -> None:
-        """Stop performing what is under way for a run that has ended or is no longer driven here."""
-
-
-class Dispatch(Outlet, Protocol):
-    """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
-
-    def wake(self, live: Live) -> None:
-        """Let the driver of a run look at it again: another caller had a report ruled on for it."""
-
-    def call_off(self, live: Live) -> None:
-        """Stop whatever is under way for a run and halted by now."""
-
-    async def claim(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that changes something may begin; asked by its performer just before. False: it was revoked."""
-
-    async def finish(self, run_id: str = "") -> None:
-        """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all."""
-
-    def under_way(self) -> Sequence[tuple[asyncio.Task[None], str]]:
-        """What has to be waited for before this process leaves, each with its run."""
-
-
-class Store(Protocol):
-    """Where runs are kept, and how their holders find each other."""
+class ReadableStore(Protocol):
+    """The part of a store that shows runs which were written down."""
 
     @property
-    def journal(self) -> Journal:
-        """Turns."""
-
-    @property
-    def feed(self) -> Feed:
-        """Turns of all runs, in the order in which they were written."""
-
-    @property
-    def bell(self) -> Bell:
-        """What wakes other processes."""
+    def journal(self) -> Turns:
+        """The turns of every run."""
 
     @property
     def blobs(self) -> Blobs:
-        """Long texts."""
-
-    @property
-    def snapshots(self) -> Snapshots:
-        """States that need not be folded again."""
+        """Long texts, each under its digest."""
 
     @property
     def catalogue(self) -> Catalogue:
-        """Which runs there are."""
+        """The list of runs: how each was started and how it stands."""
 
     @property
     def log(self) -> HeadLog:
-        """What was signed."""
+        """The log of signed heads, which tells whether turns are missing."""
+
+    @property
+    def halts(self) -> PastHalts:
+        """The journal of halts, to be read."""
+
+    @property
+    def receipts(self) -> Receipts:
+        """The receipts by which people took note of endings and deliveries."""
+
+
+class Store(Protocol):
+    """Keeps runs and all that belongs to them; processes that share it find each other by it."""
+
+    @property
+    def journal(self) -> Journal:
+        """The turns of every run, written and read."""
+
+    @property
+    def feed(self) -> Feed:
+        """The turns of all runs in one row, in the order in which they were written."""
+
+    @property
+    def bell(self) -> Bell:
+        """The bell by which processes wake each other."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts, each under its digest."""
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """The latest state of each run, so that it need not be folded from the first turn on."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The list of runs: how each was started and how it stands."""
+
+    @property
+    def log(self) -> HeadLog:
+        """The log of signed heads, which tells whether turns are missing."""
 
     @property
     def index(self) -> Index:
-        """What is made anew from turns."""
+        """Tables that are derived from turns, and can be made anew from them."""
 
     @property
     def ledger(self) -> Ledger:
-        """What runs count for their tenants."""
+        """The sums that runs have reserved and spent of the quotas of their tenants."""
 
     @property
     def inbox(self) -> Inbox:
-        """What people left for runs."""
+        """Signals and answers that people left for runs, until their drivers take them."""
 
     @property
     def leases(self) -> Leases:
-        """Who drives what."""
+        """The leases under which processes drive runs."""
 
     @property
     def halts(self) -> HaltLog:
-        """What may not be dispatched."""
+        """The journal of halts: which commands may not be dispatched now."""
 
     @property
     def seals(self) -> Seals:
@@ -477,23 +449,23 @@ class Store(Protocol):
 
     @property
     def receipts(self) -> Receipts:
-        """What was done about the items of queues."""
+        """The receipts by which people took note of endings and deliveries."""
 
     @property
     def retention(self) -> Retention:
-        """What removes runs."""
+        """The removal of runs and of the texts that only they refer to."""
 
     @property
     def redactions(self) -> Redactions:
-        """What takes words out of runs."""
+        """The redaction of runs: words or secrets taken out of their turns and texts."""
 
     @property
     def checkup(self) -> Checkup:
-        """What says whether the store is well."""
+        """The check-up of the store, as `remit doctor` shows it."""
 
     @property
     def key(self) -> Key | None:
-        """What turns and snapshots are signed with; None where nothing outlives the process, so that nothing is signed."""
+        """The key that signs turns and snapshots; None where nothing outlives the process, so that nothing is signed."""
 
     async def close(self) -> None:
-        """Leave everything written."""
+        """Close the store; all that was promised to be kept is written by then."""

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 from uuid import uuid4
 
+from remit.core.clipped import clipped
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
@@ -23,6 +25,7 @@ from remit.core.run.signals import (
     never_asked,
     none_of,
 )
+from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.setup.kit import Kit
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ U = TypeVar("U")
 Read = Callable[[SystemResponse], Awaitable[T]]
 
 
+@checks_arguments()
 class Run(Generic[T_co]):
     """One run. `await run` gives its response once it rests, `async for event in run` what happens until then."""
 
@@ -64,26 +68,26 @@ class Run(Generic[T_co]):
         self._ended: tuple[SystemResponse, T_co] | None = None
 
     def __await__(self) -> Generator[Any, None, SystemResponse]:
-        return self._response().__await__()
+        return told_to_step(self._response()).__await__()
 
     def __aiter__(self) -> "Events":
         subscription, self._subscription = self._subscription, None
-        return Events(self._system, self.id, -1, chunks=False, then=self._rested, subscription=subscription)
+        return Events(self._system, self.id, -1, chunks=False, then=self.result, subscription=subscription)
 
     def read_by(self, read: Read[U]) -> "Run[U]":
-        """The same run, of which something else is made."""
+        """A handle of this run whose result is made otherwise."""
         return Run(self._system, self.id, read, self._kit, self._subscription)
 
     async def result(self) -> T_co:
         """What the run came to, as the caller that started it gives it: a response, or what a pattern makes of it."""
-        return (await self._rested())[1]
+        return await told_to_step(self._result())
 
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
         """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
 
         With `chunks`, what its model says comes too, from the next answer on: to get the first one, start the run with `chunks`.
         """
-        return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
+        return Events(self._system, self.id, since, chunks=chunks, then=self.result)
 
     async def approve(
         self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None, packet: str = ""
@@ -95,19 +99,20 @@ class Run(Generic[T_co]):
         The packet may be left out where only one is open, and `by` where the system acts for a principal.
         """
         name = packet_id or await self._only_packet()
-        return await self._answered(approval(name, by=by or self._own, arguments=arguments, packet=packet))
+        return await told_to_step(
+            self._answered(approval(name, by=by or self._own, arguments=arguments, packet=packet))
+        )
 
     async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "", packet: str = "") -> SystemResponse:
         """Say no to what the run or a child of it asks."""
         name = packet_id or await self._only_packet()
-        return await self._answered(rejection(name, by=by or self._own, reason=reason, packet=packet))
+        return await told_to_step(self._answered(rejection(name, by=by or self._own, reason=reason, packet=packet)))
 
     async def answer(self, text: str, packet_id: str = "", *, by: str = "") -> SystemResponse:
         """Answer what the run or a child of it wants to know."""
         name = packet_id or await self._only_packet()
-        return await self._answered(
-            said(Signal.APPROVE, run_of(name), by or self._own, {"text": text, "packet_id": name})
-        )
+        told = said(Signal.APPROVE, run_of(name), by or self._own, {"text": text, "packet_id": name})
+        return await told_to_step(self._answered(told))
 
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End the run at once, and its children."""
@@ -139,6 +144,9 @@ class Run(Generic[T_co]):
         await answer(self._system, self.id, signal, self._kit)
         # An agent elsewhere goes on when it likes; that it was heard is all there is to wait for.
         return await (self._system.result(self.id) if await self._system.is_guarded(self.id) else self._response())
+
+    async def _result(self) -> T_co:
+        return (await self._rested())[1]
 
     async def _response(self) -> SystemResponse:
         return (await self._rested())[0]
@@ -175,7 +183,7 @@ class Run(Generic[T_co]):
 
 
 class Events:
-    """What happens in one run, here or elsewhere, until it has ended or no process drives it."""
+    """The events of one run, here or elsewhere, until it has ended or no process drives it."""
 
     def __init__(
         self,
@@ -219,7 +227,7 @@ class Events:
 
 
 class Streaming(Generic[T_co]):
-    """What models say in a run, as they say it: `async for piece in streaming`; `await streaming` gives its result.
+    """The words of models in a run, as they say them: `async for piece in streaming`; `await streaming` gives its result.
 
     The run begins when either is first asked for. A piece is a RunEvent: `text` and `reasoning` of kind `said`, `part` names
     the replica or the step; of kind `restarted` it says that what came before is void. To stop listening stops nothing.
@@ -300,7 +308,7 @@ def run_of(packet_id: str) -> str:
     """The run that asks with a packet, refused where it is no text; empty when the packet is a command's name alone."""
     given: object = packet_id
     if not isinstance(given, str):
-        message = f"packet {given!r:.80} is no name of a packet; take one of `waiting_for.packet_ids`"
+        message = f"packet {clipped(given)} is no name of a packet; take one of `waiting_for.packet_ids`"
         raise RequestRejected(PACKET_UNKNOWN, message)
     return packet_id.rpartition(PACKET_MARK)[0]
 
@@ -309,7 +317,7 @@ def said(kind: Signal, run_id: str, by: str, payload: JsonObject) -> UserSignal:
     """A signal of a person to a run."""
     given: object = by
     if not isinstance(given, str):
-        message = f"by={given!r:.80} is no name of a person; say in words who signals {kind.value!r}"
+        message = f"by={clipped(given)} is no name of a person; say in words who signals {kind.value!r}"
         raise RequestRejected(SIGNAL_INVALID, message)
     return UserSignal(str(uuid4()), kind, run_id, by, payload=payload)
 

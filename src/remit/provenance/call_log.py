@@ -14,16 +14,18 @@ from enum import StrEnum
 from hashlib import sha256
 
 from remit.core.journal.canonical import canonical_json
+from remit.core.limits.authority import Inference
 from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject, Record, replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument
-from remit.provenance.grounds import Evidence
 from remit.provenance.kinds import ANY, LABEL, TEXT, is_target
-from remit.provenance.records import OwnTexts
+from remit.provenance.origins.records import OwnTexts
+from remit.provenance.origins.windows import Window
 from remit.provenance.repeats import Uses
 from remit.provenance.toolbox import GatedTool
-from remit.provenance.vocabulary import stem, word_stems
+from remit.provenance.values.grounds import Grounds
+from remit.provenance.words.vocabulary import stem, word_stems
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
@@ -211,24 +213,26 @@ def lookup_of(
     call: Call,
     tool: GatedTool,
     arguments: tuple[Argument, ...],
-    evidence: Evidence,
+    grounds: Grounds,
     *,
     targets: tuple[str, ...] = (),
 ) -> Call:
     """The call with what its arguments rest on, which decides what its result may select."""
     declaration, window = tool.declaration, tool.window
-    by_words = [one for one in arguments if one.bound_by == "words"]
-    unbound = [
-        one.value
-        for one in arguments
-        if one.code is not None and not window.is_limit(one) and not _is_wide(one, evidence)
-    ]
+    if not tool.has_records and tool.is_mutating and grounds.authority.infer_fields is not Inference.IDENTITY:
+        # Its result is text, of which nothing is selected, and which was asked for with the effect.
+        return replace(
+            call,
+            targets=targets,
+            located=_is_located(declaration, arguments),
+            asked=True,
+            written=_written(arguments),
+        )
     said = [one for one in arguments if one.bound_by in _SAID]
-    unbound += [one.value for one in said if isinstance(one.value, str) and _is_anything(one, evidence)]
-    is_earlier = any(one.bound_by == "earlier" for one in arguments)
+    is_earlier = "earlier" in [one.bound_by for one in said]
     given = tuple([one.path for one in arguments if one.bound_by != "default"])
     # Of a tool without a schema nobody knows what it could have been asked.
-    chosen = not unbound and tool.has_schema
+    chosen = tool.has_schema and not any(_is_made_up(one, window, grounds) for one in arguments)
     return Call(
         call.call_id,
         call.tool,
@@ -238,14 +242,31 @@ def lookup_of(
         chosen=chosen,
         bound=window.bound(arguments, [one.path for one in said]),
         is_earlier=is_earlier,
-        located=bool(declaration.locator_args)
-        and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
-        asked=_is_asked(declaration, evidence, arguments if chosen and not is_earlier else ()),
-        names=_names_in(arguments, declaration, evidence),
+        located=_is_located(declaration, arguments),
+        asked=_is_asked(declaration, grounds, arguments if chosen and not is_earlier else ()),
+        names=_names_in(arguments, declaration, grounds),
         written=_written(arguments) if declaration.effect.is_mutating else (),
         order=call.order,
         beyond=call.beyond,
     )
+
+
+def _is_located(declaration: Declaration, arguments: Iterable[Argument]) -> bool:
+    """Whether the words name everything by which a tool finds its source."""
+    if not declaration.locator_args:
+        return False
+    said = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
+    return said.issuperset(declaration.locator_args)
+
+
+def _is_made_up(argument: Argument, window: Window, grounds: Grounds) -> bool:
+    """Whether nothing vouches for an argument that decides what is found, or what vouches for it would fit anything."""
+    if argument.code is not None and not window.is_limit(argument) and not _is_wide(argument, grounds):
+        return True
+    if argument.bound_by not in _SAID:
+        return False
+    is_anything = isinstance(argument.value, str) and _is_anything(argument, grounds)
+    return is_anything or window.is_guessed(argument, grounds.words)
 
 
 def _written(arguments: Iterable[Argument]) -> tuple[str, ...]:
@@ -254,52 +275,51 @@ def _written(arguments: Iterable[Argument]) -> tuple[str, ...]:
     return tuple([str(value) for value in made if value is not None and not isinstance(value, bool)])
 
 
-def _names_in(arguments: Iterable[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
+def _names_in(arguments: Iterable[Argument], declaration: Declaration, grounds: Grounds) -> tuple[str, ...]:
     """What a call was given that the words use as a name, or as that which an order falls on."""
-    words, hints = evidence.words, word_stems(declaration.name)
-    found = [(one, str(one.value)) for one in arguments]
+    words, hints = grounds.words, word_stems(declaration.name)
     return tuple(
         [
             value
-            for one, value in found
-            if (one.bound_by in _SAID and words.is_name(value, hints))
-            or (not one.kind and value and _is_ordered(value, evidence))
+            for one in arguments
+            if (one.bound_by in _SAID or not one.kind) and (value := str(one.value))
+            if (one.bound_by in _SAID and words.is_name(value, hints)) or (not one.kind and _is_ordered(value, grounds))
         ]
     )
 
 
-def _is_wide(argument: Argument, evidence: Evidence) -> bool:
+def _is_wide(argument: Argument, grounds: Grounds) -> bool:
     """Whether a query finds all that the words may mean: it is empty, or a part of a name or of what an order falls on."""
     value = argument.value
     if value in (None, "", [], {}):
         return True
     if not isinstance(value, str) or argument.kind or not value.strip():
         return False
-    if any(f" {value.lower()} " in f" {name.lower()} " for name in evidence.words.names):
+    sought = f" {value.lower()} "
+    if any(sought in name for name in grounds.spaced_names):
         return True
-    return _is_ordered(value, evidence)
+    return _is_ordered(value, grounds)
 
 
-def _is_anything(argument: Argument, evidence: Evidence) -> bool:
+def _is_anything(argument: Argument, grounds: Grounds) -> bool:
     """Whether a value of the words says nothing, or is a plain word that a model picked from them: it looks up anything."""
     value = argument.value
-    if evidence.says_nothing(value):
+    if grounds.says_nothing(value):
         return True
-    return not argument.kind and value.islower() and value.isalpha() and not _is_wide(argument, evidence)
+    return not argument.kind and value.islower() and value.isalpha() and not _is_wide(argument, grounds)
 
 
-def _is_ordered(query: str, evidence: Evidence) -> bool:
+def _is_ordered(query: str, grounds: Grounds) -> bool:
     """Whether a query is what some order falls on: "buy a red watch" is looked up by "red watch"."""
-    things = [asked.things for asked in evidence.plan.asked.values()]
-    for word in query.lower().split():
-        part = stem(word)
-        things = [some for some in things if part in some]
-        if not things:
-            return False  # Most texts are long and about something else: their first words tell.
-    return bool(things)
+    first = query.split(None, 1)[:1]
+    # Most texts are about something else, which their first words tell.
+    if not first or stem(first[0]) not in grounds.plan.things:
+        return False
+    parts = [stem(word) for word in query.split()]
+    return any(things.issuperset(parts) for things in grounds.plan.falls_on)
 
 
-def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argument, ...]) -> bool:
+def _is_asked(declaration: Declaration, grounds: Grounds, named: tuple[Argument, ...]) -> bool:
     """Whether the words ask for what is read: they speak of it, name where it stands, or name it and ask for the tool.
 
     `named` are the arguments of a call whose every argument came from the user. That alone asks for nothing: any word of
@@ -307,7 +327,7 @@ def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argumen
     """
     if declaration.effect is not Effect.READ:
         return True
-    said, tools = evidence.asking.stems, evidence.tool_words
+    said, tools = grounds.asking.stems, grounds.tool_words
     if not said.isdisjoint(tools.about[declaration.name]):
         return True
     given = [one for one in named if one.bound_by != "default"]

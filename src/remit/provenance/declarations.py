@@ -16,6 +16,7 @@ from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads, Repeat
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
+from remit.core.schema.opened_schema import opened_schema
 
 DECLARATION_INVALID = "DECLARATION_INVALID"
 
@@ -114,7 +115,7 @@ def declaration_of(tool: Any) -> Declaration:
     return Declaration(
         name=name,
         description=read.text("description"),
-        parameters=read.mapping("parameters"),
+        parameters=opened_schema(read.mapping("parameters")),
         effect=Effect(read.choice("effect", tuple(Effect), Effect.EXTERNAL)),
         network=read.flag("network") if read.get("network") is not None else None,
         stakes=_stakes(read),
@@ -245,7 +246,14 @@ def _field(tool_name: str, path: Any, kind: Any) -> DeclaredField:
     if len(segments) > SEGMENTS_MAX:
         raise _rejected(tool_name, "result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
     cut = _group_size(segments)
-    return DeclaredField(path, spelled_path(segments[:cut]), spelled_path(segments[cut:]), kind, segments, cut)
+    return DeclaredField(
+        path,
+        spelled_path(segments[:cut]),
+        name=spelled_path(segments[cut:]),
+        kind=kind,
+        segments=segments,
+        group_steps=cut,
+    )
 
 
 def _group_size(segments: tuple[str, ...]) -> int:

@@ -20,15 +20,13 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.arrivals import NOBODY_ANSWERED, SAID_NO
 from remit.core.journal.canonical import NotCanonical, canonical_json
+from remit.core.journal.proposed_call import NOBODY_ANSWERED, SAID_NO
 from remit.core.limits.authority import Authority, Beyond, PlanSource, authority_json, reaches
 from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.orders import Order, told_order
-from remit.provenance.asked_effects import Asked
-from remit.provenance.binding import bind, close_set
 from remit.provenance.call_log import ApprovalScope, Call, CallLog, call_bytes, call_digest, lookup_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import (
@@ -41,21 +39,25 @@ from remit.provenance.gate_verdict import (
     PlanShown,
     shown_value,
 )
-from remit.provenance.grounds import LABELS, Evidence
-from remit.provenance.handles import HANDLE_SIGN, resolve
-from remit.provenance.labels import Observation, OriginPlace, index_key
-from remit.provenance.leaves import LEAVES_MAX, Leaf
-from remit.provenance.left_out import left_out
 from remit.provenance.order_book import OrderBook, reads_privately
-from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
-from remit.provenance.payload import check_payload, is_own, is_private_flow
-from remit.provenance.records import groups_along, read_content, readers_of, references_of
+from remit.provenance.origins.closed_set import close_set
+from remit.provenance.origins.handles import HANDLE_SIGN, resolve
+from remit.provenance.origins.labels import Observation, OriginPlace, index_key
+from remit.provenance.origins.records import groups_along, read_content, readers_of, references_of
+from remit.provenance.origins.windows import is_whole
 from remit.provenance.repeats import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
-from remit.provenance.windows import is_whole
+from remit.provenance.values.binding import bind
+from remit.provenance.values.grounds import LABELS, Grounds
+from remit.provenance.values.leaves import LEAVES_MAX, Leaf
+from remit.provenance.values.left_out import left_out
+from remit.provenance.values.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
+from remit.provenance.values.payload import check_payload, is_own, is_private_flow
+from remit.provenance.values.understood import not_understood
+from remit.provenance.words.asked_effects import Asked
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 5
+RULES_VERSION = 7
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -93,7 +95,7 @@ class Gate:
         self.tools: dict[str, Declaration] = toolbox.declarations
         self.authority = authority
         self.model_plan = dict(plan or {})
-        self.evidence = Evidence(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
+        self.grounds = Grounds(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
         self.ledger = CallLog()
         self.trusted_hosts = trusted_hosts
         # Reads that do not say whether they leave, and that a person let pass once.
@@ -104,11 +106,13 @@ class Gate:
         self._has_unlisted = bool(set(read) - {"untrusted"})
         self.rules = _rules_hash(toolbox, authority, trusted_hosts)
         self._tools = toolbox.tools
+        # What of the order of the call at hand is not understood.
+        self._note = ""
 
     @property
     def has_read(self) -> tuple[str, ...]:
         """What was read so far, asked for or not; a host gives it to the gate of the next exchange as `read`."""
-        return self.evidence.has_read
+        return self.grounds.has_read
 
     def take_orders(self, orders: tuple[Order, ...]) -> None:
         """Take in orders that a model made of the user's words; until a person confirms them they only narrow."""
@@ -121,7 +125,7 @@ class Gate:
 
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
-        self.evidence.hear(prompt)
+        self.grounds.hear(prompt)
 
     def verdict_on(self, call_id: str | None, tool: str, arguments: Any) -> GateVerdict:
         """Decide on one proposed call."""
@@ -129,7 +133,7 @@ class Gate:
         known = self._tools.get(tool)
         if known is None:
             return self._refused(call_id, tool, f"tool {shown_value(tool)!r} is not declared")
-        if not _is_object(arguments):
+        if not is_object(arguments):
             return self._refused(call_id, tool, "arguments must be a JSON object")
         try:
             resolved, handles, digest = self._pinned(tool, arguments)
@@ -154,7 +158,7 @@ class Gate:
         parsed = read_content(content)
         groups, texts = groups_along(known.layout, parsed, self.authority.infer_fields)
         is_whole_listing = is_whole(call.bound, groups.values())
-        is_written = self.ledger.written.taken_from(groups, self.evidence.words, self.evidence.index)
+        is_written = self.ledger.written.taken_from(groups, self.grounds.words, self.grounds.index)
         observation = Observation(
             call.call_id,
             tool,
@@ -171,7 +175,7 @@ class Gate:
         )
         if self.book is not None:
             self._book_result(call, known.declaration, observation)
-        return self.evidence.add(observation)
+        return self.grounds.add(observation)
 
     def answer(self, call_id: str, approve: bool, by: str, scope: ApprovalScope = ApprovalScope.CALL) -> None:  # noqa: FBT001
         """Take in a person's answer to a held call; it holds for exactly the bytes that were held."""
@@ -187,7 +191,7 @@ class Gate:
         self.ledger.approve(call, by)
         self.cover(call.tool)
         if scope is ApprovalScope.VALUE:
-            self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
+            self.grounds.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
 
     def cover(self, tool: str) -> None:
         """Take in a yes of a person to a call that was held: it covers a tool that does not say whether it leaves."""
@@ -199,29 +203,29 @@ class Gate:
         """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
         data, handles = call_bytes(tool, arguments), _NO_HANDLES
         if HANDLE_SIGN in data:
-            arguments, handles = resolve(arguments, self.evidence.index)
+            arguments, handles = resolve(arguments, self.grounds.index)
             data = call_bytes(tool, arguments)
         return arguments, handles, call_digest(data)
 
     def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
-        evidence, declaration = self.evidence, tool.declaration
+        grounds, declaration, self._note = self.grounds, tool.declaration, ""
         if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
             return self._looked_up(call, tool, leaves, handles)
         if self._is_ordered(call) and call.digest not in self.ledger.rejected:
             ordered = self._ordered(call, leaves)
-            return self._let_through(lookup_of(call, tool, ordered, evidence), tool, ordered)
+            return self._let_through(lookup_of(call, tool, ordered, grounds), tool, ordered)
         control = [
-            bind(leaf, evidence, declaration, handles.get(leaf.path) if handles else None)
+            bind(leaf, grounds, declaration, handles.get(leaf.path) if handles else None)
             for leaf in leaves
             if not leaf.is_payload
         ]
         payload = [leaf for leaf in leaves if leaf.is_payload]
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
-            control = close_set(control, [leaf.value for leaf in payload], evidence, declaration.name)
-        arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
+            control = close_set(control, [leaf.value for leaf in payload], grounds, declaration.name)
+        arguments = (*control, *[check_payload(leaf, grounds, declaration) for leaf in payload])
         # A tool that may repeat itself at will has no targets to compare with earlier calls.
-        targets = () if declaration.repeat is Repeat.FREE else targets_of(control, evidence.words)
-        call = lookup_of(call, tool, arguments, evidence, targets=targets)
+        targets = () if declaration.repeat is Repeat.FREE else targets_of(control, grounds.words)
+        call = lookup_of(call, tool, arguments, grounds, targets=targets)
         by = self.ledger.spend_approval(call)
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
@@ -272,7 +276,7 @@ class Gate:
             return Objection.UNDECLARED
         if codes := [argument.code for argument in arguments if argument.code is not None]:
             return min(codes, key=_BY_WEIGHT.index)
-        if tool.may_leave and is_private_flow(arguments, arguments[control:], self.evidence):
+        if tool.may_leave and is_private_flow(arguments, arguments[control:], self.grounds):
             return Objection.PRIVATE_FLOW
         if not tool.is_mutating:
             # Each of them is bound, and so many of them spell something.
@@ -286,17 +290,26 @@ class Gate:
             map(is_own, arguments[control:])
         ):
             return Objection.PROVENANCE_UNBOUND
-        if tool.optional and any(left_out(tool.optional, arguments[:control], declaration, self.evidence)):
+        if tool.choosable and any(left_out(tool.choosable, arguments, declaration, self.grounds)):
             return Objection.PROVENANCE_UNBOUND
         uses = self.ledger.uses_of(declaration.name)
         # A tool that may repeat itself at will prepares what another does: a folder for a download.
-        rivals = [other for other in asked.others if self.tools[other].repeat is not Repeat.FREE]
+        rivals = [other for other in asked.others if other not in self.grounds.tool_words.preparing]
         others = [self.ledger.uses_of(other) for other in rivals]
-        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking, others)
+        return objection_to(
+            arguments[:control], declaration, uses, asked, self.grounds.asking, others
+        ) or self._not_understood(arguments, control, declaration)
+
+    def _not_understood(
+        self, arguments: tuple[Argument, ...], control: int, declaration: Declaration
+    ) -> Objection | None:
+        """The objection to a call whose order is not understood whole; what of it is not, the verdict tells."""
+        self._note = not_understood(arguments[:control], arguments[control:], declaration, self.grounds)
+        return Objection.PROVENANCE_UNBOUND if self._note else None
 
     def _asked(self, declaration: Declaration) -> Asked:
         """What the plan asks of a tool; without a plan every tool is asked for once."""
-        asked = self.evidence.plan.of(declaration.name)
+        asked = self.grounds.plan.of(declaration.name)
         if self.authority.plan is PlanSource.WORDS:
             return asked
         if self.authority.plan is PlanSource.MODEL:
@@ -304,17 +317,17 @@ class Gate:
         return replace(asked, count=max(asked.count, 1))
 
     def _is_own(self, payload: list[Leaf]) -> bool:
-        return all(isinstance(leaf.value, str) and self.evidence.asking.owns(leaf.value) for leaf in payload)
+        return all(isinstance(leaf.value, str) and self.grounds.asking.owns(leaf.value) for leaf in payload)
 
     def _may_carry_out(self, declaration: Declaration, leaves: tuple[Leaf, ...]) -> bool:
         """Whether a read is to be judged by what it would carry out of the machine."""
-        if not declaration.may_carry or not self.evidence.has_private:
+        if not declaration.may_carry or not self.grounds.has_private:
             return False
         if goes_to_trusted(leaves, declaration.hosts, self.trusted_hosts):
             return False
         if declaration.network:
             return True
-        return declaration.name not in self.covered and holds_something_to_carry(leaves, self.evidence.asking)
+        return declaration.name not in self.covered and holds_something_to_carry(leaves, self.grounds.asking)
 
     def _looked_up(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
@@ -323,8 +336,8 @@ class Gate:
             arguments: tuple[Argument, ...] = ()
         else:
             known = [leaf if leaf.is_known else replace(leaf, is_known=True) for leaf in leaves[:LEAVES_MAX]]
-            arguments = tuple([bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known])
-        call = lookup_of(call, tool, arguments, self.evidence)
+            arguments = tuple([bind(leaf, self.grounds, declaration, handles.get(leaf.path)) for leaf in known])
+        call = lookup_of(call, tool, arguments, self.grounds)
         self.ledger.let_through(call)
         return replace(self._verdict(call, Decision.ALLOW, None, arguments), is_free=True)
 
@@ -340,16 +353,16 @@ class Gate:
     def _verdict(
         self, call: Call, decision: Decision, code: Objection | None, arguments: tuple[Argument, ...]
     ) -> GateVerdict:
-        asked = self.evidence.plan.of(call.tool)
+        asked = self.grounds.plan.of(call.tool)
         return GateVerdict(
             call_id=call.call_id,
             tool=call.tool,
             decision=decision,
             code=code,
-            reasons=(call.beyond,) if code is Objection.BEYOND_ORDERS else _reasons(code, arguments),
+            reasons=(call.beyond,) if code is Objection.BEYOND_ORDERS else _reasons(code, arguments, self._note),
             args=arguments,
             plan=PlanShown(asked.count, self.ledger.uses_of(call.tool).calls, asked.words),
-            labels=self.evidence.labels,
+            labels=self.grounds.labels,
             rules=self.rules,
             digest=call.digest,
             fix=FIXES[code] if code else "",
@@ -363,7 +376,7 @@ class Gate:
             Decision.REFUSE,
             Objection.UNDECLARED,
             (reason,),
-            labels=self.evidence.labels,
+            labels=self.grounds.labels,
             rules=self.rules,
             fix=FIXES[Objection.UNDECLARED],
         )
@@ -371,7 +384,7 @@ class Gate:
     def _observe_text(self, call_id: str, tool: str, content: Any) -> int:
         """A result whose call was never let through is text, whatever it looks like."""
         texts = list(_texts(content))
-        return self.evidence.add(Observation(call_id, tool, {}, references_of(texts), untrusted=True))
+        return self.grounds.add(Observation(call_id, tool, {}, references_of(texts), untrusted=True))
 
 
 def start(
@@ -431,9 +444,11 @@ def _rules_hash(toolbox: Toolbox, authority: Authority, trusted_hosts: tuple[str
     return sha256(b"[%d,%b,%b,%b]" % (RULES_VERSION, options, hosts, toolbox.canonical)).hexdigest()
 
 
-def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+def _reasons(code: Objection | None, arguments: tuple[Argument, ...], note: str = "") -> tuple[str, ...]:
     if code is None:
         return ()
+    if note:
+        return (f"{code.value}: {note}",)
     about = [
         f"{one.code.value}: {one.path}={shown_value(one.value)!r}{one.note and f' ({one.note})'}"
         for one in arguments
@@ -442,7 +457,8 @@ def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[s
     return tuple(about) or (code.value,)
 
 
-def _is_object(arguments: Any) -> bool:
+def is_object(arguments: Any) -> bool:
+    """Whether arguments are what a JSON object can be."""
     if not isinstance(arguments, dict):
         return False
     return _PLAIN_NAMES.issuperset(map(type, arguments)) or all(isinstance(name, str) for name in arguments)

@@ -10,7 +10,7 @@ from typing import Any
 
 from remit.core.record import JsonObject, Record
 from remit.core.work.orders import OrderUsed, told_order
-from remit.provenance.labels import OriginPlace
+from remit.provenance.origins.labels import OriginPlace
 
 VALUE_SHOWN_CHARS_MAX = 200
 # The name under which silence says no; no person has it.

@@ -13,8 +13,9 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from remit.core.limits.purchases import MAJOR, MINOR
 from remit.core.regex import regex
-from remit.provenance.vocabulary import name_stems, stem
+from remit.provenance.words.vocabulary import name_stems, stem
 
 ANY = ""
 LABEL = "label"
@@ -55,6 +56,12 @@ def base_of(kind: str) -> str:
     return kind.partition(":")[0]
 
 
+def unit_of(kind: str) -> str:
+    """The unit that a kind of number demands; of money it says only whether it is counted in hundredths."""
+    base, _, space = kind.partition(":")
+    return space if base in NUMBERS and kind not in (MINOR, MAJOR) else ""
+
+
 def supplies(kind: str) -> bool:
     """Whether a field of this kind may supply a value."""
     return kind not in (LABEL, TEXT, ANY) and not kind.startswith(INFERRED)
@@ -79,9 +86,10 @@ def satisfies(wanted: str, offered: str, *, argument: str = "", tool: str = "") 
         return (wanted == ANY or base == "id") and _is_not_refused(base, space, argument, tool)
     if base == "who":
         return wanted in (space, "who")
-    wanted_base, _, unit = wanted.partition(":")
+    wanted_base = base_of(wanted)
     if base in NUMBERS and wanted_base in NUMBERS:
-        return unit in ("", space)
+        # What is counted in hundredths is a hundred times as much.
+        return MINOR not in (wanted, offered) and unit_of(wanted) in ("", space)
     return base in MOMENTS and wanted_base in MOMENTS
 
 

@@ -15,14 +15,12 @@ from decimal import Decimal
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
-from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import canonical_json
-from remit.core.limits.tools import Effect
 from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
+from remit.core.run.person import is_unseen
 from remit.core.schema.json_text import parse_json
 from remit.core.work.orders import (
-    ORDERS_INVALID,
     Comparison,
     Exact,
     FieldTest,
@@ -45,8 +43,9 @@ from remit.core.work.orders import (
 from remit.provenance.call_log import call_bytes, call_digest
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import number_of, satisfies, supplies
-from remit.provenance.labels import Observation
-from remit.provenance.payload import points_to
+from remit.provenance.order_checks import carries_words, expect_tools, rejected, spellings
+from remit.provenance.origins.labels import Observation
+from remit.provenance.values.payload import points_to
 
 _EMPTY: tuple[Any, ...] = ("", None, [], {})
 _SHOWN_CHARS_MAX = 80
@@ -88,12 +87,14 @@ class OrderBook:
         of: int = 0,
     ) -> None:
         """`numbers` are those of the orders in a whole list of so many, where these are a part of it."""
-        check_orders(orders, tools)
+        expect_tools(orders, tools)
         self.orders = orders
         self._numbers, self._of = numbers or tuple(range(1, len(orders) + 1)), of or len(orders)
         self.is_confirmed = is_confirmed
         self.confirmed_by, self.confirmed_at_ms = "", 0
         self._tools = tools
+        # Those that runs beneath this one were leased and have not ended with.
+        self.leased: set[int] = set()
         # What the orders' own reads returned, by the hash of the call, and what carrying out an order returned.
         self._reads: dict[str, Observation | None] = dict.fromkeys(_digest(*read) for read in reads_of(orders))
         self._results: dict[int, Observation] = {}
@@ -112,7 +113,7 @@ class OrderBook:
             for tool, arguments in reads_of((order,)):
                 digest = _digest(tool, arguments)
                 if has_looked and digest not in self._reads:
-                    raise _rejected(
+                    raise rejected(
                         number, "lookup", f"{tool} {arguments}", "a look-up that was made, or write the value"
                     )
                 book._reads[digest] = self._reads.get(digest)
@@ -160,6 +161,15 @@ class OrderBook:
         """Whether an order reads with this tool, or words a text from what it returns."""
         return tool in self._listed
 
+    def unread(self) -> str:
+        """The first look-up whose read has returned nothing yet; empty where there is none."""
+        reads = (read for read in reads_of(self.orders) if self._reads[_digest(*read)] is None)
+        return next((f"{tool} {arguments}" for tool, arguments in reads), "")
+
+    def has_looked_up(self, observation: Observation) -> bool:
+        """Whether this is what a look-up of the orders returned."""
+        return any(read is observation for read in self._reads.values())
+
     def note(self, digest: str, order: int, observation: Observation, carried_out: Collection[int]) -> None:
         """Take in what a call returned: a read of the orders before anything was done, or an effect that was ordered."""
         if order:
@@ -171,16 +181,25 @@ class OrderBook:
         self, tool: str, arguments: JsonObject, carried_out: Collection[int], *, has_unlisted: bool
     ) -> OrderMatch:
         """The open order that an effect equals. `has_unlisted`: the run has read something private that no order lists."""
-        why = f"no order is for {tool}"
-        for number, way in self._by_tool.get(tool, ()):
+        found = self._by_tool.get(tool, ())
+        why = f"every order for {tool} is used up" if found else f"no order is for {tool}"
+        for number, way in found:
             if number in carried_out:
-                why = f"order {number} was carried out already"
                 continue
             objection = self._differs(way, arguments, has_unlisted=has_unlisted)
             if not objection:
                 return OrderMatch(number)
             why = f"order {number}: {objection}"
+        # Only what is asked about pays for telling which order it was.
+        for number, way in found:
+            if number in carried_out and not self._differs(way, arguments, has_unlisted=has_unlisted):
+                return OrderMatch(0, self._why_closed(number))
         return OrderMatch(0, why)
+
+    def _why_closed(self, number: int) -> str:
+        if number in self.leased:
+            return f"order {number} was handed to a run beneath this one, which has not ended"
+        return f"order {number} is used up: a call of it was made, or a run beneath this one may have made it"
 
     def supplied(self, value: Value, argument: str = "", tool: str = "") -> Supplied:
         """What a value of an order comes to, for this argument of this tool."""
@@ -201,7 +220,7 @@ class OrderBook:
     def lines(self) -> tuple[str, ...]:
         """The list as a person reads it: at most two lines an order, with values, origins and what nothing fixes."""
         numbered = zip(self._numbers, self.orders, strict=True)
-        return tuple(line for number, order in numbered for line in self._order_lines(number, order))
+        return tuple(shown_plainly(line) for number, order in numbered for line in self._order_lines(number, order))
 
     def _order_lines(self, number: int, order: Order) -> Iterator[str]:
         ways = ways_of(order)
@@ -231,9 +250,17 @@ class OrderBook:
             case Exact():
                 return f"{name}: {_cut(repr(wording.text))}"
             case Template():
-                return f"{name}: {_cut(repr(self._rendered(wording)[0]))}"
+                slots = "; ".join(self._slot_shown(*slot) for slot in wording.slots)
+                return f"{name}: {_cut(repr(self._rendered(wording)[0]))}{f' ({slots})' if slots else ''}"
             case Free():
                 return f"{name}: FREE TEXT from {', '.join(wording.sources) or 'the request'} (nothing fixes its words)"
+
+    def _slot_shown(self, slot: str, value: Value) -> str:
+        """Where the value of a slot comes from, or why there is none."""
+        found = self.supplied(value)
+        if found.json:
+            return f"{slot} {'given' if found.origin == 'given' else f'from {found.origin}'}"
+        return f"{slot} NOT KNOWN: {found.why}{f': {found.origin}' if found.origin else ''}"
 
     def _looked_up(self, value: Lookup, argument: str, tool: str) -> Supplied:
         observation = self._reads.get(_digest(value.tool, value.arguments))
@@ -266,7 +293,7 @@ class OrderBook:
     ) -> Supplied:
         """The field of the one record that is left."""
         found = [
-            (group, name) for group in observation.groups.values() for name in _spellings(field) if name in group.kinds
+            (group, name) for group in observation.groups.values() for name in spellings(field) if name in group.kinds
         ]
         if len(found) != 1:
             return Supplied("", f"the result has {len(found)} groups of records with a declared field {field}", origin)
@@ -300,6 +327,8 @@ class OrderBook:
             if name not in arguments or not _is_same(found.json, given):
                 return f"{name} is {found.json[:_SHOWN_CHARS_MAX]}, not {_shown_json(given)}"
         for name, wording in text.items():
+            if isinstance(wording, Free) and not carries_words(self._tools[order.tool], name):
+                return f"{name} steers the effect, and the order leaves it to free words"
             if why := self._misworded(wording, arguments.get(name), has_unlisted=has_unlisted):
                 return f"{name} {why}"
         defaults = self._defaults(order.tool)
@@ -348,40 +377,9 @@ def leased_book(leased: LeasedOrders, tools: Mapping[str, Declaration]) -> Order
     return book
 
 
-def check_orders(orders: tuple[Order, ...], tools: Mapping[str, Declaration]) -> None:
-    """Refuse orders that these tools could never carry out."""
-    for number, order in enumerate(orders, 1):
-        for way in ways_of(order):
-            declaration = tools.get(way.tool)
-            if declaration is None or not declaration.effect.is_mutating:
-                raise _rejected(number, "tool", way.tool, "a tool of the run that changes something")
-            known = declaration.parameters.get("properties", {})
-            for name in (*dict(way.args), *dict(way.text)):
-                if name not in known:
-                    raise _rejected(
-                        number, "args", name, f"an argument of {way.tool}: {', '.join(known) or 'it has none'}"
-                    )
-        for value in values_of(order):
-            if isinstance(value, Lookup | NamedSource):
-                read = tools.get(value.tool)
-                if read is None or read.effect is not Effect.READ:
-                    raise _rejected(number, "lookup", value.tool, "a tool of the run that only reads")
-            if isinstance(value, Lookup):
-                declared = {field.name for field in tools[value.tool].result}
-                for field in (value.field, value.largest, *(one.field for one in value.where)):
-                    if field and declared.isdisjoint(_spellings(field)):
-                        names = ", ".join(sorted(declared)) or "it declares none"
-                        raise _rejected(number, "field", field, f"a field that {value.tool} declares: {names}")
-
-
 def _digest(tool: str, arguments: str) -> str:
     """The hash of a call, as the gate names it."""
     return call_digest(call_bytes(tool, parse_json(arguments)))
-
-
-def _rejected(number: int, key: str, value: str, way_out: str) -> RequestRejected:
-    message = f"order {number}: {key}={value[:_SHOWN_CHARS_MAX]!r}; use {way_out}"
-    return RequestRejected(ORDERS_INVALID, message, {"order": number, "key": key})
 
 
 def _origin(value: Lookup) -> str:
@@ -401,15 +399,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LINE_CHARS_MAX else f"{text[:_LINE_CHARS_MAX]} … CUT, {len(text)} characters in all"
 
 
-def _spellings(field: str) -> tuple[str, str]:
-    """A field as it is written in an order, and as the declaration of a list has it."""
-    return field, f"{field}[]"
-
-
 def _holds(record: JsonObject, where: FieldTest) -> bool:
     """Whether a record fulfils a condition; of several values of a field, one must."""
     wanted = parse_json(where.literal)
-    for value in (value for name in _spellings(where.field) for value in _each(record.get(name))):
+    for value in (value for name in spellings(where.field) for value in _each(record.get(name))):
         if where.test is Comparison.IS and _is_same(where.literal, value):
             return True
         if isinstance(value, str) and isinstance(wanted, str):
@@ -440,6 +433,13 @@ def _is_same(canonical: str, value: Any) -> bool:
 
 def _shown_json(value: Any) -> str:
     return canonical_json(value).decode()[:_SHOWN_CHARS_MAX]
+
+
+def shown_plainly(line: str) -> str:
+    """A line of a list with nothing in it that hides or turns text around; values stand in quotes with their own escapes."""
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(one.encode("unicode_escape").decode() if is_unseen(one) else one for one in line)
 
 
 def _each(value: Any) -> Iterable[Any]:

@@ -14,12 +14,12 @@ from functools import lru_cache
 from remit.core.limits.trust import Repeat
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.asked_effects import Asked
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.kinds import ANY, DATE, is_identity, is_target, members_of, number_key, number_of
-from remit.provenance.labels import index_key
-from remit.provenance.user_words import Words
+from remit.provenance.origins.labels import index_key
+from remit.provenance.words.asked_effects import Asked
+from remit.provenance.words.user_words import Words
 
 # What is longer is what is said, not on whom it falls.
 TARGET_CHARS_MAX = 100

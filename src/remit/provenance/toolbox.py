@@ -13,11 +13,11 @@ from remit.core.journal.canonical import canonical_json
 from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject
 from remit.provenance.declarations import Declaration, declarations_of
-from remit.provenance.leaves import Leaves
-from remit.provenance.left_out import optional_of
-from remit.provenance.records import ResultLayout
-from remit.provenance.tool_words import ToolWords
-from remit.provenance.windows import Window
+from remit.provenance.origins.records import ResultLayout
+from remit.provenance.origins.windows import Window
+from remit.provenance.values.leaves import Leaves
+from remit.provenance.values.left_out import choosable_of
+from remit.provenance.words.tool_words import ToolWords
 
 # A process that opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
 # twenty times its bytes, so a long list is not kept.
@@ -29,14 +29,15 @@ class GatedTool:
     """One tool, ready to judge its calls and to read its results."""
 
     __slots__ = (
+        "choosable",
         "declaration",
+        "has_records",
         "has_schema",
         "is_checked",
         "is_mutating",
         "layout",
         "leaves",
         "may_leave",
-        "optional",
         "window",
     )
 
@@ -48,8 +49,10 @@ class GatedTool:
         self.is_mutating = declaration.effect.is_mutating
         self.may_leave = declaration.leaves
         self.leaves = Leaves(declaration)
-        self.optional = optional_of(declaration)
+        self.choosable = choosable_of(declaration)
         self.layout = ResultLayout(declaration)
+        # Whether its results may hold records that are declared.
+        self.has_records = bool(self.layout.kinds)
         self.window = Window(declaration)
 
 

@@ -55,7 +55,7 @@ class EmbeddingRouter:
 
     def shortlist(self, words: str, tools: Sequence[ToolDefinition]) -> Sequence[Scored]:
         """The tools that the words ask for, in the order in which they ask; none when no tool fits."""
-        clauses = clauses_of(words)
+        clauses = request_parts(words)
         if not clauses or not tools:
             return ()
         scores = self._scores(clauses, tools)
@@ -74,7 +74,7 @@ class EmbeddingRouter:
         """All of the tools, the one that fits best first."""
         if not tools:
             return ()
-        scores = self._scores(clauses_of(words) or [" "], tools)
+        scores = self._scores(request_parts(words) or [" "], tools)
         fits = [Scored(tool.name, max(row[at] for row in scores)) for at, tool in enumerate(tools)]
         return tuple(sorted(fits, key=lambda each: (-each.score, each.tool)))
 
@@ -112,11 +112,11 @@ class EmbeddingRouter:
 
 @cache
 def embedding_router() -> EmbeddingRouter:
-    """The one router of this process: a second would hold its weights twice."""
+    """The router of this process: a second would hold its weights twice."""
     return EmbeddingRouter()
 
 
-def clauses_of(words: str) -> list[str]:
+def request_parts(words: str) -> list[str]:
     """The parts of a request that may each ask for something, and last the request as a whole."""
     whole = words[:WORDS_CHARS_MAX].strip()
     parts = [part for part in _joints.split(whole) if part and part.strip()]
@@ -128,7 +128,7 @@ def _bare(clause: str) -> str:
 
 
 def _spoken(name: str) -> str:
-    """The words in a name: read_file, read-file and readFile are all `read file`."""
+    """The words in a name: `read_file`, read-file and readFile are all `read file`."""
     return re.sub(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])", " ", name).strip() or name
 
 

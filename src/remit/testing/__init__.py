@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from remit.testing.conformance.halts import HALTS_CHECKS
     from remit.testing.conformance.head_log import HEAD_LOG_CHECKS
     from remit.testing.conformance.inbox import INBOX_CHECKS
-    from remit.testing.conformance.index import INDEX_CHECKS
+    from remit.testing.conformance.index import INDEX_CHECKS, KEPT_INDEX_CHECKS
     from remit.testing.conformance.journal import JOURNAL_CHECKS
     from remit.testing.conformance.key import KEY_CHECKS
     from remit.testing.conformance.leases import LEASES_CHECKS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERS_CHECKS", "BELL_CHECKS", "BLOBS_CHECKS", "CALM", "CATALOGUE_CHECKS", "CHECKUP_CHECKS",
     "DISPATCH_CHECKS", "ENGINE_CHECKS", "FEED_CHECKS", "HALTS_CHECKS", "HEAD_LOG_CHECKS", "INBOX_CHECKS",
-    "INDEX_CHECKS", "JOURNAL_CHECKS", "KEY_CHECKS", "LEASES_CHECKS", "LEDGER_CHECKS", "RECEIPTS_CHECKS",
+    "INDEX_CHECKS", "JOURNAL_CHECKS", "KEPT_INDEX_CHECKS", "KEY_CHECKS", "LEASES_CHECKS", "LEDGER_CHECKS", "RECEIPTS_CHECKS",
     "REDACTIONS_CHECKS", "RETENTION_CHECKS", "SEALS_CHECKS", "SNAPSHOTS_CHECKS", "STORM", "TWO_HANDLES_CHECKS",
     "Breaks", "Elsewhere", "Faults", "KillAt", "LawBroken", "Reply", "SimulatedRun", "SimulatedWorld", "Situation",
     "Stops", "a_dropped_connection_is_a_fault_that_costs", "checks_without", "in_process_dispatch", "in_turn",
@@ -71,7 +71,7 @@ _HOMES = {
         "conformance.halts": "HALTS_CHECKS",
         "conformance.head_log": "HEAD_LOG_CHECKS",
         "conformance.inbox": "INBOX_CHECKS",
-        "conformance.index": "INDEX_CHECKS",
+        "conformance.index": "INDEX_CHECKS KEPT_INDEX_CHECKS",
         "conformance.journal": "JOURNAL_CHECKS",
         "conformance.key": "KEY_CHECKS",
         "conformance.leases": "LEASES_CHECKS",

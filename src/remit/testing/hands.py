@@ -16,7 +16,7 @@ from remit.core.run.manifest import Source
 from remit.core.run.messages import Message
 from remit.kernel.budget.wall_clock import waited_by
 from remit.kernel.results.endings import denied_by
-from remit.kernel.results.grounding import left_by, refused_by
+from remit.kernel.results.proven_effects import left_by, refused_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
 from remit.observe.views.execution import run_usage

@@ -15,7 +15,7 @@ from remit.core.limits.tools import ToolCall
 from remit.core.record import Text
 from remit.core.run.manifest import Manifest
 from remit.core.work.candidate import Candidate, ScoreMaker
-from remit.core.work.goal import JUDGE_MARK
+from remit.core.work.goal import JUDGE_MARK, PPM
 from remit.core.work.graph import Ballot, schema_text
 from remit.core.work.plan import RerankInput
 from remit.core.work.values import ValueKind
@@ -36,7 +36,6 @@ from remit.validate.semantic import ask_of
 # A text in full, wherever it lives.
 Read = Callable[[Text], str]
 
-_PPM = 1_000_000
 _MARKS = (VOTE_MARK, CALL_MARK, STEP_MARK)
 
 _FOUND = to_json(RerankInput("what is there", (Candidate("it is there", "a.txt", 0.5, ScoreMaker.RETRIEVAL),)))
@@ -92,7 +91,7 @@ def _counted(
         if not is_settled:
             return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
         return CodeReturned(command.id, problems=(none.message,))
-    election = Election(poll.winner, poll.votes, round(poll.confidence * _PPM), is_settled)
+    election = Election(poll.winner, poll.votes, round(poll.confidence * PPM), is_settled)
     return CodeReturned(command.id, election=election)
 
 

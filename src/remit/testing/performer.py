@@ -21,13 +21,15 @@ from types import TracebackType
 from typing import Any
 
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.failure import RemitError
 from remit.core.record import Text, digest_of
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import Engine, StreamHandler
-from remit.observe.history import fold, read_history
+from remit.observe.linked_turns import fold, read_history
 from remit.orchestrate.executors.errands import Errand, ModelErrand, ToolErrand, decode_errand, encode_report, unpacked
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.process_resources import ProcessResources
+from remit.orchestrate.executors.reports import unequipped
 from remit.orchestrate.setup.kit import Kit
 from remit.orchestrate.setup.reloaded_kit import kit_again
 from remit.testing.elsewhere import Channel, KillAt
@@ -56,7 +58,12 @@ class PipedPerformer:
             self.reach(KillAt.RECEIVED)
             self._kept |= {digest_of(data): data for data in map(b64decode, told["texts"])}
             errand = await unpacked(decode_errand(b64decode(told["errand"])), self._text)
-            kit = self._watched(await self._kit_for(errand))
+            try:
+                kit = self._watched(await self._kit_for(errand))
+            except Exception as error:  # noqa: BLE001  # whatever a kit cannot be made for, another process would meet as well
+                why = f"the process that performs errands cannot make its kit: {told_error(error)}"
+                told = self._reported(encode_report(unequipped(errand.command, why)))
+                continue
             # Models and tools say themselves when they act.
             acts_itself = isinstance(errand, ModelErrand | ToolErrand)
             if not acts_itself:
@@ -102,19 +109,20 @@ class PipedPerformer:
 class _Watched:
     """A model that says when it is asked, and when it has answered."""
 
-    def __init__(self, engine: Engine, reach: Reach) -> None:
+    def __init__(self, engine: Any, reach: Reach) -> None:
         self._engine, self._reach = engine, reach
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, if the process lives to give it."""
         self._reach(KillAt.ACTING)
-        answer = await self._engine.infer(request, on_chunk)
+        answer: ModelResult = await self._engine.infer(request, on_chunk)
         self._reach(KillAt.ACTED)
         return answer
 
     def model_info(self) -> ModelInfo:
         """What the engine says of itself."""
-        return self._engine.model_info()
+        info: ModelInfo = self._engine.model_info()
+        return info
 
 
 class _Acting(ContextDecorator):
@@ -133,7 +141,7 @@ class _Acting(ContextDecorator):
 
 
 class _ActingLater(AsyncContextDecorator):
-    """The same of a coroutine function."""
+    """A tool of a coroutine function, which says when it acts."""
 
     def __init__(self, reach: Reach) -> None:
         self._acting = _Acting(reach)
@@ -148,11 +156,16 @@ class _ActingLater(AsyncContextDecorator):
 
 
 def _watched(tool: Tool, reach: Reach) -> Tool:
-    """The same tool, which says when it acts; what runs in a process of its own cannot."""
+    """A tool that says when it acts; what runs in a process of its own cannot."""
     watched = copy(tool)
     if not tool.isolate:
         watched.__wrapped__ = (_ActingLater if tool.is_async else _Acting)(reach)(tool.function)
     return watched
+
+
+def told_error(error: Exception) -> str:
+    """What is wrong, in words."""
+    return f"{error.code}: {error.message}" if isinstance(error, RemitError) else f"{type(error).__name__}: {error}"
 
 
 def kits(made_by: str, home: Path) -> KitFor:

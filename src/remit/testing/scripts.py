@@ -1,4 +1,4 @@
-"""Scripts for the three things that no test owns: the model, other people's services, and people.
+"""Scripts for what no test owns: the model, other people's services, and people.
 
 Rule 1: a script is plain data and small functions; what it says depends on the conversation and the world's seed.
 Rule 2: a scripted model is not trusted more than a real one: it goes through the same facts and the same gate.

@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, TypeVar
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import Barrier, Place, RunListing, Stretch, Warrant
 from remit.core.record import Text

@@ -30,6 +30,10 @@ TOOL_FILE_NOT_FOUND = "TOOL_FILE_NOT_FOUND"
 TOOL_FILE_UNREADABLE = "TOOL_FILE_UNREADABLE"
 TOOL_FILE_EMPTY = "TOOL_FILE_EMPTY"
 TOOL_SOURCE_MISSING = "TOOL_SOURCE_MISSING"
+# Why a script that does its work at the top level cannot be loaded again, and what to write instead.
+EXECUTED_AGAIN = (
+    'its file is executed again to find its tools, so let a script do its work under `if __name__ == "__main__":`'
+)
 TOOL_SOURCE_CHANGED = "TOOL_SOURCE_CHANGED"
 TOOL_DEFINITION_CHANGED = "TOOL_DEFINITION_CHANGED"
 CODE_FILE_NOT_FOUND = "CODE_FILE_NOT_FOUND"
@@ -125,7 +129,8 @@ def _found(source: Source, *, is_accepted: bool) -> Tool:
     try:
         module = _loaded(Path(source.place)) if _is_path(source.place) else _imported(source.place)
     except RequestRejected as error:
-        raise _fault(TOOL_SOURCE_MISSING, source, f"it cannot be loaded: {error.message}", digest) from error
+        way_out = f"it cannot be loaded: {error.message}; {EXECUTED_AGAIN}"
+        raise _fault(TOOL_SOURCE_MISSING, source, way_out, digest) from error
     found = _picked(module, source)
     if found is None:
         raise _fault(TOOL_SOURCE_MISSING, source, f"{source.attribute!r} is no longer in its file", digest)

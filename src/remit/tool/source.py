@@ -13,7 +13,7 @@ from typing import Any
 
 from remit.core.run.manifest import Source
 
-# Set in the globals of a file that load_tools has loaded: the digest of the very bytes it was made from.
+# Set in the globals of a file that `load_tools` has loaded: the digest of the very bytes it was made from.
 LOADED_DIGEST = "__remit_digest__"
 
 

@@ -9,6 +9,8 @@ Rule 4: a rule set is compiled once, which finds everything that is wrong with i
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical
 from remit.core.record import Record
@@ -100,7 +102,16 @@ class _Compiled:
             for place, said in self._said(stands, sources):
                 if len(found) == BREACHES_PER_RULE_MAX:
                     return tuple(found)
-                found.append(Breach(self.rule.name, self.rule.severity, place, said.value, said.limit, said.problem))
+                found.append(
+                    Breach(
+                        rule=self.rule.name,
+                        severity=self.rule.severity,
+                        place=place,
+                        value=said.value,
+                        limit=said.limit,
+                        problem=said.problem,
+                    )
+                )
         return tuple(found)
 
     def _where(self, subject: CheckedValue) -> Iterable[Stands | Missing | Unread]:
@@ -119,11 +130,12 @@ class _Compiled:
             case Stands(place, value):
                 if not self._predicate.reads_values and not isinstance(value, str):
                     return ((place, Said("must be a text", shown_in_message(value))),)
-                return ((place, said) for said in self._predicate.judge(value, sources))
+                return ((place, said) for said in self._predicate.faults(value, sources))
 
 
 def compile_rules(rule_set: RuleSet) -> Rules:
     """The rule set, ready to judge; raises RequestRejected for what could not be judged."""
+    rule_set = as_declared(rule_set, RuleSet, "rules", RULES_INVALID)
     if len(rule_set.rules) + len(rule_set.semantic) > RULES_MAX:
         count = len(rule_set.rules) + len(rule_set.semantic)
         raise _invalid(rule_set.name, f"it has {count} rules, rules_max={RULES_MAX}; split it")
@@ -174,7 +186,8 @@ def _check_names(rule_set: RuleSet) -> None:
         asked: object = check.question
         if not isinstance(asked, str) or not asked.strip():
             raise _invalid(
-                rule_set.name, f"check {shown_in_message(check.name)} asks {asked!r:.80}; give it a question in words"
+                rule_set.name,
+                f"check {shown_in_message(check.name)} asks {clipped(asked)}; give it a question in words",
             )
     if rule_set.retry.reasks_max < 0:
         raise _invalid(rule_set.name, f"reasks_max={rule_set.retry.reasks_max} must be 0 or more")

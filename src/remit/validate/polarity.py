@@ -1,4 +1,4 @@
-"""Yes and no: what an answer affirms or denies of the fields of an observation that are true or false.
+"""Polarity: what an answer affirms or denies of the fields of an observation that are true or false.
 
 Rule 1: a field says the same in every observation, or it is left out. Its name is what it says: `in_stock`, `is_approved`.
 Rule 2: an answer contradicts a field whose name it affirms or denies the other way, and by a yes or a no to a question that
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from remit.core.journal.codec import read_json
 from remit.core.regex import regex
+from remit.validate.state_words import CLAUSE_ENDS, DEPTH_MAX, NO_LETTERS
 
 _SAYS = {"yes": True, "true": True, "no": False, "false": False}
 _NEGATIONS = frozenset(("not", "no", "never", "without", "nor", "neither", "cannot", "isn't", "none"))
@@ -38,13 +39,10 @@ _FORMS = frozenset(
     ]
 )
 _PREFIX = regex(r"^(?:is|has|was|are) ")
-_SPLIT = regex(r"[^a-z]+")
 _WORD = regex(r"[a-z]+(?:'[a-z]+)?")
-_CLAUSE = regex(r"[.,;:!?()\n]")
 _LEAD = regex(r"[\s*_\"]*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
 _WORDS_BETWEEN_MAX = 4
 _NAME_CHARS_MIN = 3
-_DEPTH_MAX = 32
 
 
 class Polarity(NamedTuple):
@@ -84,7 +82,7 @@ def _heard(text: str, name: str, *, is_prose: bool) -> Polarity:
     """What a text says of a name; in prose a name of one word counts only behind a form of `be` or `have`."""
     is_affirmed = is_denied = False
     wanted = name.split()
-    for clause in _CLAUSE.split(text.lower().replace("\u2019", "'").replace("_", " ")):
+    for clause in CLAUSE_ENDS.split(text.lower().replace("\u2019", "'").replace("_", " ")):
         words = _WORD.findall(clause)
         for place in range(len(words) - len(wanted) + 1):
             if words[place : place + len(wanted)] != wanted:
@@ -99,10 +97,10 @@ def _heard(text: str, name: str, *, is_prose: bool) -> Polarity:
 
 def _scalars(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, bool | None]]:
     """Every plain value with the name of its field, and whether it says yes; None for what says neither."""
-    if isinstance(value, dict) and depth < _DEPTH_MAX:
+    if isinstance(value, dict) and depth < DEPTH_MAX:
         for key, inner in value.items():
-            yield from _scalars(inner, _PREFIX.sub("", " ".join(_SPLIT.split(str(key).lower())).strip()), depth + 1)
-    elif isinstance(value, list) and depth < _DEPTH_MAX:
+            yield from _scalars(inner, _PREFIX.sub("", " ".join(NO_LETTERS.split(str(key).lower())).strip()), depth + 1)
+    elif isinstance(value, list) and depth < DEPTH_MAX:
         for inner in value:
             yield from _scalars(inner, name, depth + 1)
     else:

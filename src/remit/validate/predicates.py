@@ -47,13 +47,13 @@ class Said(NamedTuple):
 
 
 # A value and the number of sources that there are to cite.
-Judge = Callable[[Any, int], Iterator[Said]]
+FindFaults = Callable[[Any, int], Iterator[Said]]
 
 
 class Predicate(NamedTuple):
-    """A function that judges, and whether it reads values of any kind or texts alone."""
+    """A function that finds what is wrong with a value, and whether it reads values of any kind or texts alone."""
 
-    judge: Judge
+    faults: FindFaults
     reads_values: bool = False
 
 
@@ -89,12 +89,12 @@ def _not_empty(text: str, _: int) -> Iterator[Said]:
         yield Said("is empty", "", "write something")
 
 
-def _length(check: Length) -> Judge:
+def _length(check: Length) -> FindFaults:
     least, most = check.chars_min, check.chars_max
     if least < 0 or most < 0 or (most and least > most) or not (least or most):
         raise _refused(f"chars_min={least} and chars_max={most} must be 0 or more, not both 0, and in order")
 
-    def judge(text: str, _: int) -> Iterator[Said]:
+    def faults(text: str, _: int) -> Iterator[Said]:
         if len(text) < least:
             yield Said(
                 f"has {len(text)} characters", shown_in_message(text), f"chars_min={least}, {least - len(text)} more"
@@ -104,21 +104,21 @@ def _length(check: Length) -> Judge:
                 f"has {len(text)} characters", shown_in_message(text), f"chars_max={most}, {len(text) - most} fewer"
             )
 
-    return judge
+    return faults
 
 
-def _must_match(pattern: Pattern) -> Judge:
-    def judge(text: str, _: int) -> Iterator[Said]:
+def _must_match(pattern: Pattern) -> FindFaults:
+    def faults(text: str, _: int) -> Iterator[Said]:
         if len(text) > pattern.chars_max:
             yield _too_long(text, pattern)
         elif not pattern.occurs_in(text):
             yield Said("does not match the pattern", shown_in_message(text), f"pattern={pattern.source}")
 
-    return judge
+    return faults
 
 
-def _must_not_match(pattern: Pattern) -> Judge:
-    def judge(text: str, _: int) -> Iterator[Said]:
+def _must_not_match(pattern: Pattern) -> FindFaults:
+    def faults(text: str, _: int) -> Iterator[Said]:
         if len(text) > pattern.chars_max:
             yield _too_long(text, pattern)
         elif pattern.occurs_in(text):
@@ -127,7 +127,7 @@ def _must_not_match(pattern: Pattern) -> Judge:
             problem = f"matches the forbidden pattern{where}; leave that out"
             yield Said(problem, shown_in_message(found.text if found else text), f"pattern={pattern.source}")
 
-    return judge
+    return faults
 
 
 def _too_long(text: str, pattern: Pattern) -> Said:
@@ -135,25 +135,25 @@ def _too_long(text: str, pattern: Pattern) -> Said:
     return Said(f"has {len(text)} characters, too many to be judged; shorten it", "", limit)
 
 
-def _must_mention(words: tuple[str, ...]) -> Judge:
-    def judge(text: str, _: int) -> Iterator[Said]:
+def _must_mention(words: tuple[str, ...]) -> FindFaults:
+    def faults(text: str, _: int) -> Iterator[Said]:
         folded = _folded(text)
         for word in words:
             if _folded(word) not in folded:
                 yield Said(f"does not mention {shown_in_message(word)}; add it")
 
-    return judge
+    return faults
 
 
-def _must_not_mention(words: tuple[str, ...]) -> Judge:
-    def judge(text: str, _: int) -> Iterator[Said]:
+def _must_not_mention(words: tuple[str, ...]) -> FindFaults:
+    def faults(text: str, _: int) -> Iterator[Said]:
         folded = _folded(text)
         for word in words:
             if (start := folded.find(_folded(word))) >= 0:
                 around = folded[max(0, start - 20) : start + len(word) + 20].strip()
                 yield Said(f"mentions {shown_in_message(word)}; leave it out", shown_in_message(around))
 
-    return judge
+    return faults
 
 
 def _folded(text: str) -> str:
@@ -164,8 +164,8 @@ def _folded(text: str) -> str:
 _spoken = regex(r"\w+")
 
 
-def _required_fields(fields: tuple[str, ...]) -> Judge:
-    def judge(value: Any, _: int) -> Iterator[Said]:
+def _required_fields(fields: tuple[str, ...]) -> FindFaults:
+    def faults(value: Any, _: int) -> Iterator[Said]:
         if not isinstance(value, dict):
             yield Said("must be an object", shown_in_message(value), f"fields={', '.join(fields)}")
             return
@@ -177,26 +177,26 @@ def _required_fields(fields: tuple[str, ...]) -> Judge:
                 hint = f"; {shown_in_message(near[0])} may be meant" if near else ""
                 yield Said(f"lacks the field {shown_in_message(field)}{hint}", "", f"fields={', '.join(fields)}")
 
-    return judge
+    return faults
 
 
-def _number_range(check: NumberRange) -> Judge:
+def _number_range(check: NumberRange) -> FindFaults:
     least, most = check.least, check.most
     ends = [end for end in (least, most) if end is not None]
     if not ends or not all(isfinite(end) for end in ends) or ends != sorted(ends):
         raise _refused(f"least={least} and most={most} must be numbers, not both absent, and in order")
     limit = ", ".join(f"{name}={end!r}" for name, end in (("least", least), ("most", most)) if end is not None)
 
-    def judge(value: Any, _: int) -> Iterator[Said]:
+    def faults(value: Any, _: int) -> Iterator[Said]:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN
             yield Said("must be a number", shown_in_message(value), limit)
         elif (least is not None and value < least) or (most is not None and value > most):
             yield Said("is out of range", shown_in_message(value), limit)
 
-    return judge
+    return faults
 
 
-def _allowed_values(check: AllowedValues) -> Judge:
+def _allowed_values(check: AllowedValues) -> FindFaults:
     values = check.values
     if not 0 < len(values) <= LIST_ENTRIES_MAX:
         raise _refused(f"values has {len(values)} entries; give 1 to {LIST_ENTRIES_MAX}")
@@ -204,13 +204,13 @@ def _allowed_values(check: AllowedValues) -> Judge:
     texts = [value for value in values if isinstance(value, str)]
     limit = f"values={', '.join(shown_in_message(value) for value in values[:10])}{', …' if len(values) > 10 else ''}"
 
-    def judge(value: Any, _: int) -> Iterator[Said]:
+    def faults(value: Any, _: int) -> Iterator[Said]:
         if not isinstance(value, str | int | float) or _kind_and_value(value) not in allowed:
             near = get_close_matches(value[:200], texts, n=1) if isinstance(value, str) else []
             hint = f"; {shown_in_message(near[0])} may be meant" if near else ""
             yield Said(f"is not one of the allowed values{hint}", shown_in_message(value), limit)
 
-    return judge
+    return faults
 
 
 def _kind_and_value(value: str | float) -> tuple[bool, str | float]:
@@ -218,11 +218,11 @@ def _kind_and_value(value: str | float) -> tuple[bool, str | float]:
     return isinstance(value, bool), value
 
 
-def _citing(check: Citations) -> Judge:
+def _citing(check: Citations) -> FindFaults:
     if check.citations_min < 0:
         raise _refused(f"citations_min={check.citations_min} must be 0 or more")
 
-    def judge(text: str, sources: int) -> Iterator[Said]:
+    def faults(text: str, sources: int) -> Iterator[Said]:
         cited = {int(number) for found in _citations.finditer(text) for number in found[1].split(",")}
         if len(cited) < check.citations_min:
             limit = f"citations_min={check.citations_min}"
@@ -231,7 +231,7 @@ def _citing(check: Citations) -> Judge:
             if not 1 <= number <= sources:
                 yield Said("cites a source that is not there", f"[{number}]", f"sources are [1] to [{sources}]")
 
-    return judge
+    return faults
 
 
 def _no_secrets(text: str, _: int) -> Iterator[Said]:

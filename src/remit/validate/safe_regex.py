@@ -1,4 +1,4 @@
-"""Patterns: regular expressions whose time is bounded, whatever the pattern and whatever the text.
+"""Safe regular expressions: patterns whose time is bounded, whatever the pattern and whatever the text.
 
 Rule 1: a pattern is of the kind that needs no backtracking. Look-around, back references, atomic groups and possessive
         repetitions are refused, so a search takes time in proportion to the text and a text always has an answer.
@@ -55,7 +55,7 @@ class Pattern:
         return PATTERN_WORK_MAX // self.weight
 
     def occurs_in(self, text: str) -> bool:
-        """Whether the pattern matches anywhere in a text of at most chars_max characters of valid Unicode."""
+        """Whether the pattern matches anywhere in a text of at most `chars_max` characters of valid Unicode."""
         return self._checker.is_valid(text)
 
     def first_in(self, text: str) -> FoundPiece | None:

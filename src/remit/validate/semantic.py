@@ -95,7 +95,14 @@ def _verdict_checker() -> Checker:
 
 
 def _breach(check: SemanticCheck, problem: str, value: str = "") -> Breach:
-    return Breach(check.name, check.severity, "", value, f"question={shown_in_message(check.question)}", problem)
+    return Breach(
+        rule=check.name,
+        severity=check.severity,
+        place="",
+        value=value,
+        limit=f"question={shown_in_message(check.question)}",
+        problem=problem,
+    )
 
 
 def _marked(name: str, text: str) -> str:

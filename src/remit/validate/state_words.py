@@ -44,11 +44,11 @@ _EXIT_CODES = frozenset(("exit_code", "exitcode", "exit_status", "returncode", "
 # How far before a word its negation may stand: `is not yet fully active`.
 _NEGATION_WORDS_MAX = 4
 _WORD = regex(r"[a-z]+(?:['\u2019][a-z]+)?|\b0\b")
-_CLAUSE = regex(r"[.,;:!?()\n]")
-_SPLIT = regex(r"[^a-z]+")
+CLAUSE_ENDS = regex(r"[.,;:!?()\n]")
+NO_LETTERS = regex(r"[^a-z]+")
 # As many words as a state is given.
 ENUM_WORDS_MAX = 64
-_DEPTH_MAX = 32
+DEPTH_MAX = 32
 
 
 class States(NamedTuple):
@@ -80,7 +80,7 @@ def stated_in(observed: Sequence[str], enums: Iterable[Sequence[str]] = ()) -> S
 
 def enums_in(schema: Any, depth: int = 0) -> Iterator[tuple[str, ...]]:
     """The lists of words that a JSON Schema gives for its values."""
-    if depth > _DEPTH_MAX:
+    if depth > DEPTH_MAX:
         return
     if isinstance(schema, dict):
         words = schema.get("enum")
@@ -121,7 +121,7 @@ def _words_stated(
     """The words for a state that a text uses without negating them, or those that it denies."""
     known = frozenset().union(*groups)
     phrases = [] if is_denied else [word for word in known if " " in word]
-    for clause in _CLAUSE.split(text.lower()):
+    for clause in CLAUSE_ENDS.split(text.lower()):
         words = [alike.get(word, word) for word in _WORD.findall(clause.replace("_", " "))]
         for place, word in enumerate(words):
             before = words[max(place - _NEGATION_WORDS_MAX, 0) : place]
@@ -145,7 +145,7 @@ def _told(value: Any) -> Iterator[str]:
 
 
 def _folded(text: str) -> str:
-    word = " ".join(_SPLIT.sub(" ", text.lower()).split())
+    word = " ".join(NO_LETTERS.sub(" ", text.lower()).split())
     return _ALIKE.get(word, word)
 
 

@@ -1,4 +1,4 @@
-"""Claims: which values of an answer nothing that was observed supports.
+"""Unsupported claims: which values of an answer nothing that was observed supports.
 
 Rule 1: a value is a number, an amount, a date, an identifier, or a word for a state (`active`, `overdue`). Prose without
         any such value states nothing that could be judged here, and passes.

@@ -21,7 +21,7 @@ from remit.core.run.principal import Principal, Scope
 from remit.core.run.signals import Signal, packet_id
 from remit.kernel.state import RunState, loop_state, pinned, questions
 from remit.wire.inbound import attached, route_of
-from remit.wire.payloads import checked
+from remit.wire.payloads import checked_record
 from remit.wire.wire_records import TaskMessage, UserMessage, WireSignal
 
 CHANNEL_NOT_PERMITTED = "CHANNEL_NOT_PERMITTED"
@@ -254,7 +254,7 @@ class ChannelDesk(Record, kw_only=True):
 
     def meaning_of(self, message: UserMessage, groups: Sequence[str] = ()) -> Meaning:
         """What a message means; raises RequestRejected with a code where its sender may not, or it is not clear."""
-        checked(message)
+        checked_record(message)
         text = message.content
         if text.startswith(COMMAND_MARK) and not text.startswith(COMMAND_MARK * 2):
             return self._command(message, groups)
@@ -277,7 +277,7 @@ class ChannelDesk(Record, kw_only=True):
             task_id=message.message_id,
             role=self.role,
             model=self.model,
-            prompt=text or "Look at what is attached.",
+            prompt=(text.strip() and text) or "Look at what is attached.",
             channel_type=message.channel_type,
             channel_id=message.channel_id,
             user_id=message.user_id,
@@ -287,7 +287,7 @@ class ChannelDesk(Record, kw_only=True):
         )
         session_id = "" if loop is None else loop.session_id
         return Submit(
-            task=checked(task), message_id=message.message_id, thread_id=message.thread_id, session_id=session_id
+            task=checked_record(task), message_id=message.message_id, thread_id=message.thread_id, session_id=session_id
         )
 
     def _command(self, message: UserMessage, groups: Sequence[str]) -> Meaning:

@@ -57,13 +57,21 @@ class Capability(Record, kw_only=True):
 
 
 class Revocation(Record, kw_only=True):
-    """That a key is believed nothing any more, or that a statement holds no longer: who says so, when and why."""
+    """A signed word that a key is believed nothing any more, or that a statement holds no longer: who says so, when and why."""
 
     issuer: str
     revokes: str
     at_ms: int
     why: str
     signature: bytes = b""
+
+
+class KeyEntry(Record, kw_only=True):
+    """What is kept of a key: that it may send, or that it is revoked; and a name for people."""
+
+    name: str = ""
+    statement: Capability | None = None
+    revocation: Revocation | None = None
 
 
 class TrustedSenders(Record, kw_only=True):

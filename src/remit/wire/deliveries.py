@@ -6,7 +6,7 @@ from remit.core.record import Record
 
 
 class HandedMessage(Record, kw_only=True):
-    """Subject, bytes and headers as they came; its place among all messages, and the how-many-eth time it is handed over."""
+    """Subject, bytes and headers as they came; its place among all messages, and how often it was handed over."""
 
     subject: str
     data: bytes

@@ -1,8 +1,8 @@
-"""From the wire to the house: a task becomes a request, a signal of the wire one of ours.
+"""Inbound, from the wire to the house: a task becomes a request, a signal of the wire one of ours.
 
 Rule 1: a task says what is wanted. What may be done is never taken from it: tools are chosen among those that are
         registered, depth only narrows, and context that was built elsewhere is evidence, not words of the user.
-Rule 2: loop_id is the id of a run; to continue a loop is to start the next run of its session. So every task that begins a
+Rule 2: `loop_id` is the id of a run; to continue a loop is to start the next run of its session. So every task that begins a
         loop begins a session, whose name follows from the task: a task that comes twice finds its session taken.
 Rule 3: what only the wire knows of a task (channel, thread, workflow) travels in the metadata of its request under a key of
         its own, which no sender may fill, and so reaches every tool call and every child beside the sender's metadata.
@@ -23,7 +23,7 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import derived_id
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal, UserSignal
-from remit.wire.payloads import checked
+from remit.wire.payloads import checked_record
 from remit.wire.wire_records import (
     Attachment,
     ConstructedContext,
@@ -89,13 +89,13 @@ class PrebuiltContext:
         return (user_message(_evidence(self._context)),)
 
 
-def order_of(task: TaskMessage, *, session_id: str = "", thread_id: str = "", message_id: str = "") -> TaskOrder:
+def start_of_task(task: TaskMessage, *, session_id: str = "", thread_id: str = "", message_id: str = "") -> TaskOrder:
     """What is started for a task. A task that continues a loop is given the session of that loop.
 
     Raises RequestRejected for a task that breaks a rule of the wire, fills the reserved key of the metadata, or continues a
     loop whose session is not known.
     """
-    checked(task)
+    checked_record(task)
     if ROUTE_KEY in task.metadata:
         message = f"metadata.{ROUTE_KEY} of task {task.task_id[:80]!r} is kept for the wire; name yours otherwise"
         raise RequestRejected(WIRE_METADATA_RESERVED, message)
@@ -171,11 +171,6 @@ def call_metadata(request: SystemRequest) -> JsonObject:
     return {**request.metadata, ROUTE_KEY: {key: value for key, value in told.items() if key != "context"}}
 
 
-def metadata_of(request: SystemRequest) -> JsonObject:
-    """The metadata of a request as its sender gave it."""
-    return {key: value for key, value in request.metadata.items() if key != ROUTE_KEY}
-
-
 def attached(attachments: Sequence[Attachment]) -> ConstructedContext | None:
     """What came with a message, as context: it is evidence that a user sent, and none of their own words."""
     if not attachments:
@@ -192,7 +187,7 @@ def signal_of(said: WireSignal | SignalMessage, *, sender: str = "", pending: Se
     The sender is who the connection belongs to. Raises RequestRejected where the signal names another user, or answers a
     packet without naming one while not exactly one waits.
     """
-    checked(said)
+    checked_record(said)
     if isinstance(said, SignalMessage):
         said = WireSignal(type=said.type, loop_id=said.loop_id, payload=said.reason, timestamp=said.timestamp)
     if not (sender or said.user_id) or (sender and said.user_id and sender != said.user_id):

@@ -1,4 +1,4 @@
-"""Messages of the wire as bytes: read strictly, judged by the same rules in both directions, and bounded.
+"""Payloads, messages of the wire as bytes: read strictly, judged by the same rules in both directions, and bounded.
 
 Rule 1: a message is the JSON of its record. Its type, `agentic.task.v1`, stands in a header; a reader also takes the
         envelope in which SemStreams' own programs wrap it: {"type": {domain, category, version}, "payload": {...}}.
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record, digest_of, replace
 from remit.core.run.lifecycle import Outcome
@@ -121,7 +122,7 @@ def posted(message: Record) -> PublishedMessage:
     return PublishedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
 
 
-def wrapped(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:
+def in_envelope(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:
     """A message in the envelope of SemStreams' own programs, for peers that read no headers."""
     kind = {"domain": DOMAIN, "category": CATEGORY_OF[type(message)].value, "version": SCHEMA_VERSION}
     meta = {"created_at": created_at_ms, "received_at": created_at_ms, "source": source}
@@ -142,14 +143,22 @@ def delivered(subject: str, data: bytes, headers: Mapping[str, str] | None = Non
     if category not in CARRIES[address.family]:
         carried = ", ".join(CARRIES[address.family])
         raise _mismatch(f"{address.family.value} carries {carried}, and this is a {category.value}")
-    message = checked(_shaped(value, KINDS[category]))
+    message = checked_record(_shaped(value, KINDS[category]))
     _check_address(address, message)
     return message
 
 
+def said_in(data: bytes) -> JsonObject:
+    """What a message says that need not be in order; nothing where it cannot be read at all."""
+    try:
+        return _opened(_object(data))[1]
+    except RequestRejected:
+        return {}
+
+
 def read(data: bytes, kind: type[R]) -> R:
     """The record of this kind in these bytes, as it stands in a bucket or a file."""
-    return checked(_shaped(_object(data), kind))
+    return checked_record(_shaped(_object(data), kind))
 
 
 def written(record: Record) -> bytes:
@@ -162,7 +171,7 @@ def written(record: Record) -> bytes:
     return data
 
 
-def checked(record: R) -> R:
+def checked_record(record: R) -> R:
     """The record, if it keeps its rules; raises RequestRejected with the first that it breaks."""
     problem = next(problems_of(record), "")
     if problem:
@@ -172,7 +181,7 @@ def checked(record: R) -> R:
 
 def trajectory_entry(trajectory: Trajectory) -> tuple[bytes, bytes]:
     """What its bucket holds of a trajectory, and its steps to be kept as a blob; nothing of those where the bucket has room."""
-    data = msgspec.json.encode(checked(trajectory))
+    data = msgspec.json.encode(checked_record(trajectory))
     if len(data) <= MESSAGE_BYTES_MAX:
         return data, b""
     steps = msgspec.json.encode(trajectory.steps)
@@ -214,12 +223,12 @@ def _opened(value: JsonObject) -> tuple[Category | None, JsonObject]:
 
 def _category(domain: object, category: object, version: object) -> Category:
     if domain != DOMAIN:
-        raise RequestRejected(WIRE_DOMAIN_UNKNOWN, f"domain={domain!r:.80} is not {DOMAIN!r}")
+        raise RequestRejected(WIRE_DOMAIN_UNKNOWN, f"domain={clipped(domain)} is not {DOMAIN!r}")
     if version != SCHEMA_VERSION:
-        message = f"version={version!r:.80} is not {SCHEMA_VERSION!r}, which is what this program speaks"
+        message = f"version={clipped(version)} is not {SCHEMA_VERSION!r}, which is what this program speaks"
         raise RequestRejected(WIRE_VERSION_UNKNOWN, message)
     if category not in tuple(Category):
-        message = f"category={category!r:.80} is none of {', '.join(Category)}"
+        message = f"category={clipped(category)} is none of {', '.join(Category)}"
         raise RequestRejected(WIRE_CATEGORY_UNKNOWN, message)
     return Category(str(category))
 

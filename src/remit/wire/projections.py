@@ -1,4 +1,4 @@
-"""From the house to the wire: a run as its loop, its trajectory and its events, read off its state and its journal.
+"""Projections, from the house to the wire: a run as its loop, its trajectory and its events, read off its state and its journal.
 
 Rule 1: these are views. Nothing of a run is decided by them, and none is read back.
 Rule 2: a long text is given in full where the caller can fetch it and a message has room for it, else by its digest.
@@ -8,27 +8,36 @@ Rule 3: the outcome, the loop state and the codes are those of core/failure.py; 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from remit.core.failure import ENDINGS, Ending, ErrorCode
-from remit.core.journal.arrivals import ModelAnswered, RunStarted
+from remit.core.failure import ENDINGS, Ending
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import ContextCompressed, RunEnded, Rung
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Dimension
-from remit.core.record import Record, Text, size_bytes
+from remit.core.record import Record, size_bytes
 from remit.core.run.lifecycle import LoopState, Outcome
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message, Role
-from remit.kernel.state import CallTrace, RunState, loop_state, loop_state_under, pinned
+from remit.kernel.state import RunState, loop_state, loop_state_unpaused, pinned
 from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, PerformedStep, StepKind
 from remit.observe.views.execution import error_of, run_usage
+from remit.wire.call_events import (
+    Asked,
+    Texts,
+    by_digest,
+    call_result,
+    chat_of,
+    outcomes_of,
+    plainly_asked,
+    proposed_by,
+    requests_of_turn,
+)
 from remit.wire.inbound import Route, route_of
-from remit.wire.model_calls import chat_message, failed_response, request_id_of
+from remit.wire.told_talk import call_id_of, request_id_of, talk_of
 from remit.wire.wire_records import (
     AgentIdentity,
-    AgentResponse,
-    ChatMessage,
     ContextEvent,
     LoopCancelledEvent,
     LoopCompletedEvent,
@@ -37,23 +46,17 @@ from remit.wire.wire_records import (
     LoopFailedEvent,
     Trajectory,
     TrajectoryStep,
-    WireTokenUsage,
-    WireToolCall,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, ResponseStatus, TrajectoryStepType
+from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
 from remit.wire.wire_texts import fitting, moment
 
-# Gives a text in full.
-Texts: TypeAlias = Callable[[Text], str]
 LoopEnded: TypeAlias = LoopCompletedEvent | LoopFailedEvent | LoopCancelledEvent
 
+# What of a conversation a step of a run shows its model.
+Shown: TypeAlias = Callable[[RunState, PerformedStep, tuple[Message, ...]], tuple[Message, ...]]
+
 _CALLS = (StepKind.TOOL, StepKind.REFUSED)
-
-
-def by_digest(text: Text) -> str:
-    """A text as it stands in a turn: itself, or the digest under which it is kept."""
-    return text if isinstance(text, str) else f"sha256:{text.digest.hex()} ({text.size_bytes} bytes)"
 
 
 def loop_entity(
@@ -82,7 +85,7 @@ def loop_entity(
         # What is under way goes on: the run pauses where it would order the next thing.
         pause_requested=is_paused and bool(state.commands.open),
         pause_requested_by=state.place.paused_by if is_paused else "",
-        state_before_pause=loop_state_under(state).value if now.is_overlay else "",
+        state_before_pause=loop_state_unpaused(state).value if is_paused else "",
         cancelled_by=cancelled_by,
         cancelled_at=moment(cancelled_at_ms),
         user_id=manifest.request.user_id,
@@ -170,18 +173,6 @@ def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) ->
     )
 
 
-def model_answered(answer: ModelAnswered, run_id: str, text: Texts = by_digest) -> AgentResponse:
-    """What a model answered, as a message."""
-    said = _of_answer(answer, lambda held: fitting(text(held)))
-    request_id, used = request_id_of(run_id, answer.command_id), answer.usage
-    tokens = WireTokenUsage(prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
-    if not (said.content or said.reasoning_content or said.tool_calls):
-        code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
-        return failed_response(request_id, code, "the model said nothing", used)
-    status = ResponseStatus.TOOL_CALL if said.tool_calls else ResponseStatus.COMPLETE
-    return AgentResponse(request_id=request_id, status=status.value, message=said, token_usage=tokens)
-
-
 def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
     """What became of the context of a run in a turn; the state is that after the turn.
 
@@ -219,24 +210,56 @@ def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
                 )
 
 
-def events_of(turn: Turn, state: RunState, reading: Reading, *, text: Texts = by_digest) -> Iterator[Record]:
-    """Every message that the wire is told of a turn; the state and the reading are those after it."""
-    if isinstance(turn.arrival, RunStarted):
-        yield loop_created(turn.arrival.manifest, turn.at_ms)
-    if isinstance(turn.arrival, ModelAnswered):
-        yield model_answered(turn.arrival, state.run_id, text)
+def turn_messages(
+    turn: Turn, state: RunState, reading: Reading, *, text: Texts = by_digest, asked: Asked = plainly_asked
+) -> Iterator[Record]:
+    """Every message that the wire is told of a turn; the state and the reading are those after it.
+
+    Of a run that was forked, what was copied was told as its origin's.
+    """
+    if is_copied(turn, state):
+        return
+    if begins(turn, state):
+        yield loop_created(pinned(state), turn.at_ms)
+    yield from outcomes_of(turn, state, text)
     yield from context_events(turn, state)
+    yield from requests_of_turn(turn, state, text, asked)
     if any(isinstance(decision, RunEnded) for decision in turn.decisions):
         yield loop_ended(state, reading, text=text)
 
 
-def trajectory_of(state: RunState, reading: Reading, *, text: Texts = by_digest, is_full: bool = False) -> Trajectory:
-    """The way of a run so far: its model calls and its tool calls, in the order in which they were ordered or refused."""
-    shown = _shown_to_models(state)
+def is_copied(turn: Turn, state: RunState) -> bool:
+    """Whether a turn is another run's, copied into a fork of it."""
+    return turn.seq <= _last_copied(state)
+
+
+def begins(turn: Turn, state: RunState) -> bool:
+    """Whether a turn is the first of a run's own."""
+    return turn.seq == _last_copied(state) + 1
+
+
+def _last_copied(state: RunState) -> int:
+    origin = pinned(state).forked_from
+    return -1 if origin is None else origin.seq
+
+
+def trajectory_of(
+    state: RunState,
+    reading: Reading,
+    *,
+    text: Texts = by_digest,
+    is_full: bool = False,
+    shown: Shown = lambda state, step, messages: messages,
+) -> Trajectory:
+    """The way of a run so far: its model calls and its tool calls, in the order in which they were ordered or refused.
+
+    `shown` says what of a conversation a step shows its model.
+    """
     steps: list[TrajectoryStep] = []
     for step in reading.steps.values():
         if step.kind is StepKind.MODEL:
-            steps.append(_model_step(state, reading, step, shown.get(step.id, ()), text, is_full=is_full))
+            messages = shown(state, step, _talk_before(state, reading, step))
+            steps.append(_model_step(state, reading, step, messages, text, is_full=is_full))
         elif step.kind in _CALLS or (step.kind is StepKind.CHILD and step.tool):
             steps.append(_tool_step(reading, step, text))
     ended = state.end.ending
@@ -257,12 +280,12 @@ def _model_step(
     state: RunState,
     reading: Reading,
     step: PerformedStep,
-    shown: tuple[Message | ModelAnswered, ...],
+    shown: tuple[Message, ...],
     text: Texts,
     *,
     is_full: bool,
 ) -> TrajectoryStep:
-    asked = [entry for entry in shown if isinstance(entry, Message)]
+    asked = [entry for entry in shown if entry.role is not Role.ASSISTANT]
     answer = _answer(state, step.id)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
@@ -273,8 +296,8 @@ def _model_step(
         tokens_in=step.usage.prompt_tokens,
         tokens_out=step.usage.completion_tokens,
         duration=max(step.duration_ms, 0),
-        messages=_chat(shown, text) if is_full else (),
-        tool_calls=_proposed(answer) if is_full and answer is not None else (),
+        messages=chat_of(shown, text) if is_full else (),
+        tool_calls=proposed_by(state.run_id, answer) if is_full and answer is not None else (),
         model=step.model or step.name,
     )
 
@@ -292,14 +315,10 @@ def _tool_step(reading: Reading, step: PerformedStep, text: Texts) -> Trajectory
     )
 
 
-def _shown_to_models(state: RunState) -> dict[str, tuple[Message | ModelAnswered, ...]]:
-    """What stood before each answer, by the command that asked for it."""
-    context = state.talk.context
-    return {
-        entry.command_id: tuple(context[:place])
-        for place, entry in enumerate(context)
-        if isinstance(entry, ModelAnswered)
-    }
+def _talk_before(state: RunState, reading: Reading, step: PerformedStep) -> tuple[Message, ...]:
+    """The conversation that stood before a model call, with evidence where it had been found by then."""
+    found = (one.until_seq for one in reading.steps.values() if one.kind is StepKind.CONTEXT and one.until_seq >= 0)
+    return talk_of(state, step.messages, has_evidence=min(found, default=step.seq) <= step.seq)
 
 
 def _answer(state: RunState, command_id: str) -> ModelAnswered | None:
@@ -307,44 +326,17 @@ def _answer(state: RunState, command_id: str) -> ModelAnswered | None:
     return next((answer for answer in answers if answer.command_id == command_id), None)
 
 
-def _chat(shown: tuple[Message | ModelAnswered, ...], text: Texts) -> tuple[ChatMessage, ...]:
-    """Messages as the wire has them. What says nothing at all, such as an empty result, is no message there."""
-    said = [
-        _of_answer(entry, text) if isinstance(entry, ModelAnswered) else chat_message(entry, text) for entry in shown
-    ]
-    return tuple([message for message in said if message.content or message.reasoning_content or message.tool_calls])
-
-
-def _of_answer(answer: ModelAnswered, text: Texts) -> ChatMessage:
-    return ChatMessage(
-        role=Role.ASSISTANT.value,
-        content=text(answer.text),
-        reasoning_content=text(answer.reasoning),
-        tool_calls=_proposed(answer),
-    )
-
-
-def _proposed(answer: ModelAnswered) -> tuple[WireToolCall, ...]:
-    # A provider may leave the id out, and the wire may not.
-    named = [(call.call_id or f"call_{number}", call) for number, call in enumerate(answer.calls, 1) if call.tool]
-    return tuple([WireToolCall(id=key, name=call.tool, arguments=arguments_in(call.arguments)) for key, call in named])
-
-
 def _pending(state: RunState, text: Texts) -> dict[str, WireToolResult]:
     """Results of the latest answer's calls, while others of them are still under way."""
     if not any(isinstance(command, CallTool) for command in state.commands.open.values()):
         return {}
     wanted = {(call.call_id, call.tool, call.arguments_hash) for call in state.calls.proposed}
-    return {
-        trace.call_id or key: _result(state.run_id, trace, trace.call_id or key, text)
+    came = {
+        call_id_of(state, key, trace.call_id, trace.tool, trace.arguments_hash): trace
         for key, trace in state.calls.made.items()
         if (trace.call_id, trace.tool, trace.arguments_hash) in wanted and trace.rung is not Rung.ATTEMPTED
     }
-
-
-def _result(run_id: str, trace: CallTrace, call_id: str, text: Texts) -> WireToolResult:
-    error = ": ".join(part for part in (trace.code, trace.reason) if part)
-    return WireToolResult(call_id=call_id, name=trace.tool, content=text(trace.content), error=error, loop_id=run_id)
+    return {call_id: call_result(state.run_id, trace, call_id, text) for call_id, trace in came.items()}
 
 
 def _cancelled(state: RunState, reading: Reading) -> tuple[str, int]:

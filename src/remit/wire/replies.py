@@ -1,4 +1,4 @@
-"""What users are told in their channel: the six types of responses, made from what a run says.
+"""Replies that users are told in their channel: the six types of responses, made from what a run says.
 
 Rule 1: a reply goes to the channel, the user and the thread that the task came from, and nowhere else.
 Rule 2: a reply has the same id when it is made twice, so that a channel shows it once.
@@ -16,7 +16,8 @@ from remit.core.run.lifecycle import Outcome
 from remit.core.run.principal import Principal
 from remit.core.run.signals import Signal
 from remit.wire.inbound import route_of
-from remit.wire.payloads import checked
+from remit.wire.payloads import checked_record, said_in
+from remit.wire.subjects import SubjectFamily
 from remit.wire.wire_records import ResponseAction, ResponseBlock, UserMessage, UserResponse
 from remit.wire.wire_rules import ResponseType
 from remit.wire.wire_texts import fitting, moment
@@ -62,6 +63,32 @@ def sender_of(message: UserMessage) -> Destination:
     )
 
 
+# What a sender calls a message of theirs, by what it is sent under.
+_NAMED_BY = {SubjectFamily.TASK: "task_id", SubjectFamily.SIGNAL: "signal_id", SubjectFamily.USER_MESSAGE: "message_id"}
+
+
+def sender_named(subject: str, data: bytes, *, otherwise: str) -> Destination | None:
+    """Where the sender is told of a message that is not in order, as far as it says so; None where it names no channel.
+
+    It is called `otherwise` where it says no name of its own.
+    """
+    family = next((one for one in _NAMED_BY if subject.startswith(f"{one.value}.")), None)
+    if family is None:
+        return None
+    body = said_in(data)
+    fields = ("channel_type", "channel_id", "user_id", "thread_id", _NAMED_BY[family])
+    said = {name: held for name in fields if isinstance(held := body.get(name), str)}
+    if not (said.get("channel_type") and said.get("channel_id")):
+        return None
+    return Destination(
+        channel_type=said["channel_type"],
+        channel_id=said["channel_id"],
+        user_id=said.get("user_id", ""),
+        thread_id=said.get("thread_id", ""),
+        in_reply_to=said.get(_NAMED_BY[family]) or otherwise,
+    )
+
+
 def reply(
     to: Destination,
     kind: ResponseType,
@@ -86,7 +113,7 @@ def reply(
         actions=tuple(actions),
         timestamp=moment(at_ms),
     )
-    return checked(response)
+    return checked_record(response)
 
 
 def reply_of(response: SystemResponse, to: Destination, *, at_ms: int) -> UserResponse:
@@ -94,7 +121,7 @@ def reply_of(response: SystemResponse, to: Destination, *, at_ms: int) -> UserRe
     run_id, code = response.run_id, response.terminal_code
     if code is None:
         if response.waiting_for is not None and response.waiting_for.packets:
-            return asked(response.waiting_for.packets[0], to, at_ms=at_ms)
+            return question_response(response.waiting_for.packets[0], to, at_ms=at_ms)
         waits = "nothing" if response.waiting_for is None else response.waiting_for.ending.value
         content = f"loop {run_id} has not ended; it waits for {waits}"
         return reply(to, ResponseType.STATUS, content, response_id=f"{run_id}:status:{waits}", at_ms=at_ms)
@@ -110,7 +137,7 @@ def reply_of(response: SystemResponse, to: Destination, *, at_ms: int) -> UserRe
     return reply(to, kind, why, response_id=response_id, at_ms=at_ms, blocks=partly)
 
 
-def asked(approval: Approval, to: Destination, *, at_ms: int) -> UserResponse:
+def question_response(approval: Approval, to: Destination, *, at_ms: int) -> UserResponse:
     """What a user is asked: a yes or a no where a call or a release waits, words where a question does."""
     is_worded, reasons = approval.purpose is What.QUESTION, "; ".join(approval.reasons)
     wanted = f"May {approval.tool} be called? {reasons}".strip() if approval.tool else reasons
@@ -140,8 +167,8 @@ def progressed(content: str, to: Destination, *, run_id: str, seq: int, at_ms: i
     return reply(to, ResponseType.STATUS, content, response_id=f"{run_id}:{seq}:status", at_ms=at_ms, blocks=blocks)
 
 
-def refused(error: RemitError, to: Destination, *, at_ms: int) -> UserResponse:
-    """That something was refused, with its code."""
+def refusal_response(error: RemitError, to: Destination, *, at_ms: int) -> UserResponse:
+    """The response to a user whose wish was refused, with its code."""
     return reply(to, ResponseType.ERROR, str(error), response_id=f"{to.in_reply_to}:{error.code}", at_ms=at_ms)
 
 

@@ -38,7 +38,7 @@ _ESCAPED = regex(r"=([0-9A-F]{2})")
 
 
 class Category(StrEnum):
-    """The fourteen kinds of messages."""
+    """The kinds of messages."""
 
     TASK = "task"
     USER_MESSAGE = "user_message"
@@ -106,6 +106,17 @@ ADDRESSED_BY: Mapping[SubjectFamily, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+# What loops tell, and nobody else.
+TOLD = (
+    SubjectFamily.REQUEST,
+    SubjectFamily.RESPONSE,
+    SubjectFamily.EXECUTE,
+    SubjectFamily.RESULT,
+    SubjectFamily.COMPLETE,
+    SubjectFamily.CREATED,
+    SubjectFamily.CONTEXT,
+    SubjectFamily.USER_RESPONSE,
+)
 SEVEN = tuple(SubjectFamily)[:7]
 FAMILY_OF: Mapping[Category, SubjectFamily] = MappingProxyType(
     {category: family for family, carried in CARRIES.items() for category in carried}
@@ -125,6 +136,16 @@ def subject_filter(family: SubjectFamily) -> str:
     return ".".join([family.value, *("*" for _ in ADDRESSED_BY[family])])
 
 
+def family_subjects(family: SubjectFamily) -> tuple[str, str]:
+    """The subjects that stand for all that is sent under the name of a family, with however many ids."""
+    return family.value, f"{family.value}.>"
+
+
+def is_of_a_loop(subject: str) -> bool:
+    """Whether a subject is of a family that loops tell."""
+    return ".".join(subject.split(".")[:2]) in TOLD
+
+
 def subject_of(family: SubjectFamily, *ids: str) -> str:
     """The subject of a message; raises RequestRejected for an id that cannot be one, or for too few or too many."""
     if len(ids) != len(ADDRESSED_BY[family]):
@@ -142,7 +163,7 @@ def parse_subject(subject: str) -> Address:
     tokens = rest[1:]
     if len(tokens) != len(ADDRESSED_BY[family]):
         raise _invalid(subject, f"has {len(tokens)} ids; {family.value} takes {' and '.join(ADDRESSED_BY[family])}")
-    return Address(family, tuple([id_in(token) for token in tokens]))
+    return Address(family, tuple([id_of_token(token) for token in tokens]))
 
 
 def token_of(text: str) -> str:
@@ -161,7 +182,7 @@ def token_of(text: str) -> str:
     return token
 
 
-def id_in(token: str) -> str:
+def id_of_token(token: str) -> str:
     """The id that a token spells; raises RequestRejected for a token that spells none, or not as `token_of` does."""
     if len(token) > TOKEN_CHARS_MAX or not _TOKEN.fullmatch(token):
         raise _no_id(token, f"is no token; letters, digits, - and _ stand for themselves, other bytes as {_ESCAPE}2E")

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import msgspec
 
 from remit.core.record import JsonObject, Record
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT
 from remit.wire.wire_texts import ZERO_MOMENT, Moment
 
 # Beyond this a number is not the same number for every reader of JSON.
@@ -39,13 +38,17 @@ def _nothing() -> JsonObject:
 
 
 class ModelConfig(Record, kw_only=True):
-    """How a model is asked. A temperature of 0 that is written is greedy; one that is absent is the wire's default."""
+    """How a model is asked. A temperature of 0 that is written is greedy.
+
+    Who is asked in this shape and finds none takes the wire's default. In a request that a gateway tells, what is absent was
+    said to no model.
+    """
 
     temperature: float | None = None
     max_tokens: Count = 0
 
     def with_defaults(self) -> "ModelConfig":
-        """The same with the wire's own defaults for what was left out."""
+        """The configuration with the wire's own defaults for what was left out."""
         temperature = TEMPERATURE_DEFAULT if self.temperature is None else self.temperature
         return ModelConfig(temperature=temperature, max_tokens=self.max_tokens or MAX_TOKENS_DEFAULT)
 
@@ -77,7 +80,7 @@ class WireToolCall(Record, kw_only=True):
 
 
 class WireToolResult(Record, kw_only=True):
-    """What a call came to. An error is a text in it; with stop_loop its content is the result of the loop."""
+    """What a call came to. An error is a text in it; with `stop_loop` its content is the result of the loop."""
 
     call_id: str = msgspec.field(default_factory=_text)
     name: str = ""
@@ -140,7 +143,7 @@ class AgentRequest(Record, kw_only=True):
 
 
 class AgentResponse(Record, kw_only=True):
-    """What a model answers: complete, tool_call or error."""
+    """What a model answers: complete, `tool_call` or error."""
 
     request_id: str = msgspec.field(default_factory=_text)
     status: str = msgspec.field(default_factory=_text)
@@ -150,7 +153,7 @@ class AgentResponse(Record, kw_only=True):
 
 
 class ContextSource(Record, kw_only=True):
-    """Where a piece of context comes from: graph_entity, graph_relationship or document, and its id."""
+    """Where a piece of context comes from: `graph_entity`, `graph_relationship` or document, and its id."""
 
     type: str = msgspec.field(default_factory=_text)
     id: str = msgspec.field(default_factory=_text)
@@ -180,7 +183,7 @@ class GraphContextSpec(Record, kw_only=True):
 
 
 class TaskMessage(Record, kw_only=True):
-    """A task for a loop: a new one, or the next exchange of the one that loop_id names."""
+    """A task for a loop: a new one, or the next exchange of the one that `loop_id` names."""
 
     loop_id: str = ""
     task_id: str = msgspec.field(default_factory=_text)
@@ -230,7 +233,7 @@ class UserMessage(Record, kw_only=True):
 
 
 class WireSignal(Record, kw_only=True):
-    """What a user tells a loop: one of the seven signals."""
+    """A signal of a user to a loop."""
 
     signal_id: str = msgspec.field(default_factory=_text)
     type: str = msgspec.field(default_factory=_text)
@@ -354,7 +357,7 @@ class LoopCancelledEvent(Record, kw_only=True):
 
 
 class ContextEvent(Record, kw_only=True):
-    """What became of a loop's context: compaction_starting, compaction_complete or gc_complete."""
+    """What became of a loop's context: `compaction_starting`, `compaction_complete` or `gc_complete`."""
 
     type: str = msgspec.field(default_factory=_text)
     loop_id: str = msgspec.field(default_factory=_text)
@@ -418,7 +421,7 @@ class LoopEntity(Record, kw_only=True):
 
 
 class TrajectoryStep(Record, kw_only=True):
-    """One step: a model_call or a tool_call. Messages and tool_calls are there where the full detail was asked for."""
+    """One step: a `model_call` or a `tool_call`. Messages and `tool_calls` are there where the full detail was asked for."""
 
     timestamp: Moment = msgspec.field(default_factory=_text)
     step_type: str = msgspec.field(default_factory=_text)
@@ -450,15 +453,6 @@ class Trajectory(Record, kw_only=True):
     # Ours: of a trajectory beyond the limit of a bucket.
     steps_digest: str = ""
     steps_size: Count = 0
-
-
-def new_loop_entity(
-    loop_id: str, task_id: str, role: str, model: str, max_iterations: int = ITERATIONS_MAX_DEFAULT
-) -> LoopEntity:
-    """A loop that has just been created."""
-    return LoopEntity(
-        id=loop_id, task_id=task_id, state="exploring", role=role, model=model, max_iterations=max_iterations
-    )
 
 
 def _drop_zero(record: Record, *fields: str) -> None:

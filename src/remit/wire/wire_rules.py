@@ -138,7 +138,7 @@ def is_id(*fields: str) -> Rule:
     return rule
 
 
-def within(field: str, kind: type[Record]) -> Rule:
+def records_keep_rules(field: str, kind: type[Record]) -> Rule:
     """The rule that the records in a field keep the rules of their kind."""
 
     def rule(record: Record) -> Iterator[str]:
@@ -171,13 +171,18 @@ def _names_its_function(choice: WireToolChoice) -> Iterator[str]:
         yield f"mode={choice.mode!r} with function_name={choice.function_name[:80]!r}; mode function names one, and no other"
 
 
+def _asks_something(task: TaskMessage) -> Iterator[str]:
+    if task.prompt and not task.prompt.strip():
+        yield "prompt holds nothing but blanks; say what is wanted"
+
+
 def _has_room_below(task: TaskMessage) -> Iterator[str]:
     if task.max_depth and task.depth > task.max_depth:
         yield f"depth={task.depth} exceeds max_depth={task.max_depth}"
 
 
 def _holds_content(message: UserMessage) -> Iterator[str]:
-    if not (message.content or message.attachments):
+    if not (message.content.strip() or message.attachments):
         yield "content is empty and there are no attachments; say something"
 
 
@@ -207,22 +212,22 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             needs("request_id", "messages"),
             is_one_of("role", _ROLES),
             is_id("request_id", "loop_id"),
-            within("messages", ChatMessage),
-            within("tools", WireToolDefinition),
-            within("tool_choice", WireToolChoice),
+            records_keep_rules("messages", ChatMessage),
+            records_keep_rules("tools", WireToolDefinition),
+            records_keep_rules("tool_choice", WireToolChoice),
         ),
         AgentResponse: (
             is_one_of("status", tuple(ResponseStatus)),
             needs("request_id"),
             is_id("request_id"),
-            within("message", ChatMessage),
+            records_keep_rules("message", ChatMessage),
             _fits_its_status,
         ),
         ChatMessage: (
             is_one_of("role", tuple(Role)),
             _says_something,
             _answers_a_call,
-            within("tool_calls", WireToolCall),
+            records_keep_rules("tool_calls", WireToolCall),
         ),
         WireToolDefinition: (needs("name", "parameters"),),
         WireToolCall: (needs("id", "name"), is_id("id", "loop_id", "trace_id")),
@@ -231,8 +236,8 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             is_one_of("step_type", tuple(TrajectoryStepType)),
             needs("timestamp"),
             is_moment("timestamp"),
-            within("messages", ChatMessage),
-            within("tool_calls", WireToolCall),
+            records_keep_rules("messages", ChatMessage),
+            records_keep_rules("tool_calls", WireToolCall),
         ),
         LoopEntity: (
             needs("id"),
@@ -241,21 +246,26 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             is_one_of("state_before_pause", _LOOP_STATES, or_empty=True),
             is_one_of("outcome", tuple(Outcome), or_empty=True),
             is_moment("started_at", "timeout_at", "cancelled_at", "completed_at"),
-            within("pending_tool_results", WireToolResult),
-            within("identity", AgentIdentity),
+            records_keep_rules("pending_tool_results", WireToolResult),
+            records_keep_rules("identity", AgentIdentity),
         ),
         WireToolChoice: (is_one_of("mode", tuple(ToolChoiceMode)), _names_its_function),
         ContextSource: (is_one_of("type", SOURCE_TYPES), needs("id")),
-        ConstructedContext: (needs("content"), within("sources", ContextSource), is_moment("constructed_at")),
+        ConstructedContext: (
+            needs("content"),
+            records_keep_rules("sources", ContextSource),
+            is_moment("constructed_at"),
+        ),
         TaskMessage: (
             needs("task_id", "prompt"),
             is_id("task_id", "loop_id", "parent_loop_id", "context_request_id"),
             _CHANNEL,
             is_one_of("role", _ROLES, or_empty=True),
+            _asks_something,
             _has_room_below,
-            within("context", ConstructedContext),
-            within("tools", WireToolDefinition),
-            within("tool_choice", WireToolChoice),
+            records_keep_rules("context", ConstructedContext),
+            records_keep_rules("tools", WireToolDefinition),
+            records_keep_rules("tool_choice", WireToolChoice),
         ),
         Attachment: (is_one_of("type", ATTACHMENT_TYPES), needs("name")),
         UserMessage: (
@@ -264,7 +274,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             _CHANNEL,
             _holds_content,
             is_moment("timestamp"),
-            within("attachments", Attachment),
+            records_keep_rules("attachments", Attachment),
         ),
         WireSignal: (
             is_one_of("type", tuple(Signal)),
@@ -291,8 +301,8 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
             is_one_of("type", tuple(ResponseType)),
             is_moment("timestamp"),
             _CHANNEL,
-            within("blocks", ResponseBlock),
-            within("actions", ResponseAction),
+            records_keep_rules("blocks", ResponseBlock),
+            records_keep_rules("actions", ResponseAction),
         ),
         LoopCreatedEvent: (needs("loop_id", "task_id", "created_at"), is_moment("created_at")),
         LoopCompletedEvent: (
@@ -315,7 +325,7 @@ RULES: Mapping[type[Record], tuple[Rule, ...]] = MappingProxyType(
         Trajectory: (
             needs("loop_id", "start_time"),
             is_moment("start_time", "end_time"),
-            within("steps", TrajectoryStep),
+            records_keep_rules("steps", TrajectoryStep),
             is_one_of("outcome", tuple(Outcome), or_empty=True),
         ),
     }

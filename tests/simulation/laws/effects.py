@@ -8,6 +8,7 @@ from remit.core.journal import arrivals, commands, rulings
 from remit.core.journal.arrivals import Happened
 from remit.core.journal.codec import read_json
 from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import BoundaryMode
 from remit.core.limits.budget import Dimension
@@ -110,7 +111,7 @@ def _is_bound(run: SimulatedRun, turn: Turn, command: CallTool) -> bool:
             if (call.call_id, call.arguments_hash) == (command.call_id, command.arguments_hash)
             and _is_tool_or_twin(run, call.tool, command.tool)
         ]
-        is_bound = arrivals.Provenance.BOUND in same if same else is_bound
+        is_bound = Provenance.BOUND in same if same else is_bound
     return is_bound
 
 

@@ -5,7 +5,22 @@ from typing import Any, TypedDict, assert_type
 
 from pydantic import BaseModel
 
-from remit import AgentLoop, RedundantLoop, ScriptedEngine, SpecializedLoop, StructuredResponse, SystemResponse, tool
+from remit import (
+    AgentLoop,
+    InferHandler,
+    Kit,
+    ModelInfo,
+    ModelPlanner,
+    ModelRequest,
+    ModelResult,
+    PlanExecutor,
+    RedundantLoop,
+    ScriptedEngine,
+    SpecializedLoop,
+    StructuredResponse,
+    SystemResponse,
+    tool,
+)
 
 
 class Model(BaseModel):
@@ -53,6 +68,49 @@ async def tools_keep_their_signatures() -> None:
     several = [stock, look_up, plain]
     AgentLoop("local", tools=several)
     SpecializedLoop("local", schema=Model, tools=[stock, plain])
+
+
+class PlainEngine:
+    """An engine that does not stream, and is called in a thread."""
+
+    def infer(self, request: ModelRequest) -> ModelResult:
+        """Answer."""
+        return ModelResult(str(len(request.messages)))
+
+    def model_info(self) -> ModelInfo:
+        """What it is."""
+        return ModelInfo("plain", 4_096)
+
+
+class QuietEngine:
+    """The same, asked as a coroutine."""
+
+    async def infer(self, request: ModelRequest) -> ModelResult:
+        """Answer."""
+        return ModelResult("quiet")
+
+    def model_info(self) -> ModelInfo:
+        """What it is."""
+        return ModelInfo("quiet", 4_096)
+
+
+async def engines_need_not_stream() -> None:
+    plain, engine = PlainEngine(), QuietEngine()
+    Kit({"plain": plain, "quiet": engine})
+    for made in (AgentLoop(plain), SpecializedLoop(plain, schema=Model), RedundantLoop(plain, schema=Plain)):
+        PlanExecutor({"infer": InferHandler(plain), "made": made}, planner=ModelPlanner(plain))
+    AgentLoop(engine, judge=plain, downgrade=plain)
+    SpecializedLoop(engine, schema=Model, judge=plain)
+    RedundantLoop(engine, schema=Plain)
+    PlanExecutor({"infer": InferHandler(engine), "chat": AgentLoop(engine)}, planner=ModelPlanner(engine))
+
+
+async def what_raises_for_an_error_keeps_its_type() -> None:
+    loop = SpecializedLoop(PlainEngine(), schema=Model)
+    assert_type((await loop.call("hi")).raise_for_error().value, Model)
+    assert_type((await AgentLoop("local").chat("hi")).raise_for_error(), SystemResponse)
+    assert_type((await RedundantLoop("local", schema=Plain).call("hi")).raise_for_error().value, Plain)
+    assert_type((await PlanExecutor({}).execute([])).raise_for_error().output, Any)
 
 
 async def results_are_typed() -> None:

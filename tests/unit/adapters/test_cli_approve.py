@@ -93,7 +93,7 @@ def test_a_user_without_a_name_is_known_by_number(monkeypatch: pytest.MonkeyPatc
         raise KeyError("uid not found")
 
     monkeypatch.setattr("getpass.getuser", nameless)
-    assert options.os_user().startswith("uid-")
+    assert options.keyboard_user().startswith("uid-")
 
 
 def test_an_approver_may_change_the_arguments(desk: Desk) -> None:
@@ -312,12 +312,12 @@ def test_a_parent_whose_child_rests_after_a_no_says_what_to_type(desk: Desk) -> 
     run_id = said.values["run_id"]
     said = desk.say("reject", run_id, "--by", "ann", "--reason", "no")
     (child,) = desk.say("show", run_id, "--json").values["response"]["waiting_for"]["paused"]
-    release = f"run {run_id} waits for run {child}, which is paused; go on with: remit resume {child}"
+    release = f"run {run_id} waits for run {child}, which is paused by ann; go on with: remit resume {child}"
     assert (said.code, release in said.err, "waits for a person" in said.err) == (3, True, False)
     again = desk.say("resume", run_id)
     assert (again.code, release in again.err) == (3, True)
     shown = desk.say("show", run_id).out
-    assert f"stands      waits: REVIEW_REQUIRED at act; paused beneath it: {child}" in shown
+    assert f"stands      waits: REVIEW_REQUIRED at act; paused beneath it: {child} by ann" in shown
     assert f"next        remit resume {child}" in shown
     assert "waits: REVIEW_REQUIRED" in desk.say("runs").out
     desk.say("resume", child)

@@ -130,6 +130,7 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
     assert [(tool["tool"], tool["stance"]) for tool in values["tools"]] == [("look", "passes"), ("write", "refuses")]
     assert set(values["tools"][0]) == {
         "trials",
+        "faults",
         "kinds",
         "patch",
         "tool",

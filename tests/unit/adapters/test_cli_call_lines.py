@@ -12,11 +12,11 @@ from remit.core.journal.arrivals import (
     ModelAnswered,
     ModelFailed,
     PauseRequested,
-    ProposedCall,
     ToolFailed,
     ToolReturned,
 )
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     Answer,
     ApprovalCounted,

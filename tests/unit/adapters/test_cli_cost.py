@@ -23,7 +23,7 @@ from remit.core.run.messages import user_message
 from remit.core.schema.strict_yaml import YamlFault
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.observe.cost.cost_report import CostReport, Grouping, Row
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, Screen, calls
 
 # Each of these types whole commands; the quick check has the projection itself.
@@ -74,7 +74,7 @@ def of_tenant(desk: Desk, tenant: str) -> str:
 
     async def submit() -> str:
         async with opened_system(Settings(desk.home)) as system:
-            kit = kit_of(ScriptedEngine([{"text": "Done.", "usage": USAGE_EACH}]))
+            kit = engine_kit(ScriptedEngine([{"text": "Done.", "usage": USAGE_EACH}]))
             request = SystemRequest((user_message("Hi"),), tenant_id=tenant)
             return (await system.run(request, kit, Terms())).run_id
 

@@ -113,9 +113,13 @@ def test_a_run_that_is_moved_is_gone_here_and_goes_on_where_it_is_imported(desk:
     assert desk.say("delete", moved["run_id"]).code == 0
     assert desk.say("show", moved["run_id"]).code == 1
     assert desk.say("import").code == 2
-    assert "go on with: remit resume" in desk.say("import", file).out
+    assert desk.say("import", file).out == f"run {moved['run_id']} is here, 2 turns were written\n"
     assert desk.say("import", file, "--json").values == {"run_id": moved["run_id"], "turns": 0}
     assert desk.say("verify", "last").code == 0
+    waits = desk.waiting()
+    desk.say("export", waits, "--output", file)
+    desk.say("delete", waits)
+    assert f"go on with: remit resume {waits}" in desk.say("import", file).out
 
 
 def test_a_path_that_no_file_can_have_is_named_and_nothing_is_started(desk: Desk) -> None:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.unit.adapters.desk import Desk, calls
 
 NOTE = calls("write", text="buy lamps")
@@ -31,6 +33,12 @@ def test_an_approval_that_is_given_again_offers_a_grant_which_spares_the_next_qu
     assert desk.say("verify", "--all").code == 0
 
 
+def test_the_first_thing_that_a_store_is_told_may_be_a_grant(desk: Desk) -> None:
+    one = desk.file("order.yaml", "tool: write\nargs: {text: buy lamps}\n")
+    assert desk.say("grants", "give", one, "--by", "ada").code == 0
+    assert run(desk) == 0
+
+
 def test_a_grant_is_of_one_order_and_of_a_question_that_there_was(desk: Desk) -> None:
     desk.ended()
     file = desk.file("orders.yaml", "- {tool: write, args: {text: a}}\n- {tool: write, args: {text: b}}\n")
@@ -40,3 +48,48 @@ def test_a_grant_is_of_one_order_and_of_a_question_that_there_was(desk: Desk) ->
     one = desk.file("order.yaml", "- {tool: write, args: {text: a}}\n")
     told = desk.say("grants", "give", one, "--times", "0", "--amount", "500", "--who", "bob", "--by", "ada").out
     assert "for bob: 0 times, 0 of 500 spent" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tool: write\nargs: {text: a}\n",
+        '{"tool": "write", "args": {"text": "a"}}',
+        "- {tool: write, args: {text: a}}\n",
+        "orders:\n- {tool: write, args: {text: a}}\n",
+    ],
+)
+def test_a_file_of_a_grant_holds_one_order_in_any_form(desk: Desk, text: str) -> None:
+    desk.ended()
+    given = desk.say("grants", "give", desk.file("order.yaml", text), "--by", "ada", "--json").values
+    assert given["order"]["args"] == {"text": {"literal": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--times", "1.5"), "--times '1.5' is no whole number"),
+        (("--times", "many"), "--times 'many' is no whole number"),
+        (("--amount", "1e3"), "--amount '1e3' is no whole number"),
+        (("--by", ""), "--by is empty"),
+        (("--by", "  "), "--by is empty"),
+        (("--until", "xyz"), "--until xyz is no age"),
+        (("--until", "0"), "until"),
+        (("--until", "9999d"), "within a year"),
+    ],
+)
+def test_what_a_grant_cannot_mean_is_told_with_its_option(desk: Desk, options: tuple[str, str], words: str) -> None:
+    desk.ended()
+    said = desk.say("grants", "give", desk.file("order.yaml", "tool: write\nargs: {text: a}\n"), *options)
+    assert said.code != 0
+    assert words in said.err
+    assert "no grant stands" in desk.say("grants", "list").err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "Go.", "--user", ""), ("approve", "last", "--by", " "), ("halt", "--all", "--why", "x", "--by", "")],
+)
+def test_an_empty_name_is_nobody_at_any_door(desk: Desk, command: tuple[str, ...]) -> None:
+    assert "is empty; name a person" in desk.say(*command).err
+    assert desk.say("runs", "--limit", "1.5").err.count("no whole number") == 1

@@ -54,6 +54,7 @@ def test_a_chat_takes_orders_for_one_message_and_carries_none_over(desk: Desk, m
     assert ("buy lamps" in first, "buy lamps" in second) == (True, False)
 
 
+CHAIRS = json.dumps({"tool": "write", "args": {"text": "buy chairs"}})
 MADE = {"orders": [ORDER, {"tool": "write", "args": {"text": "buy kettles"}, "if": "they are cheap"}]}
 BOUNDARY = "name: ordered\nextends: guarded\nauthority: {orders: model, confirm: %s}\n"
 
@@ -122,9 +123,17 @@ def test_an_edit_comes_alone(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("lines", "notes"),
     [
-        (("e 1", '{"tool": "write", "args": {"text": "buy chairs"}}'), ["buy chairs"]),
-        (("d 2",), ["buy lamps"]),
+        (("e 1", CHAIRS, "y"), ["buy chairs"]),
+        (("d 2", "y"), ["buy lamps"]),
+        (("d 2", "e 1", CHAIRS, "f", "yes"), ["buy chairs"]),
+        (("e 1 2", CHAIRS, CHAIRS, "d 2", "y"), ["buy chairs"]),
         (("e 9", "e 1", "no json", "later"), []),
+        # A change is no yes, however many there are, and a no or nothing after it confirms none of them.
+        (("d 2",), []),
+        (("e 1", CHAIRS), []),
+        (("d 2", "l"), []),
+        (("d 2", "n"), []),
+        (("e 1", '{"tool": "look"}', "l"), []),
     ],
 )
 def test_a_line_is_edited_at_the_terminal(
@@ -136,3 +145,31 @@ def test_a_line_is_edited_at_the_terminal(
     seen = Talker(desk, monkeypatch).types(*lines, command=command)
     assert "are these wanted?" in seen
     assert desk.notes == notes
+    assert ('1. write text="buy chairs"' in seen) is (CHAIRS in lines)
+    assert ("changes something" in seen) is ('{"tool": "look"}' in lines)
+
+
+def test_an_edit_names_itself_in_what_is_wrong_with_it(desk: Desk) -> None:
+    asked(desk)
+    for edits, words in (
+        (("--edit", "1={"), "--edit 1= is not JSON"),
+        (("--edit", "1=7"), "--edit 1= holds a int"),
+        (("--edit", "1=", "--edit", "1="), "--edit names an order twice"),
+    ):
+        assert words in desk.say("approve", "last", *edits).err
+
+
+def test_a_list_is_shown_as_it_will_stand_when_it_is_changed_on_the_command_line(desk: Desk) -> None:
+    asked(desk, do("buy chairs"))
+    said = desk.say("approve", "last", "--by", "ada", "--edit", f"1={CHAIRS}", "--edit", "2=")
+    assert '1. write text="buy chairs"' in said.err
+    assert desk.notes == ["buy chairs"]
+
+
+def test_what_is_refused_after_a_confirmation_is_told_by_its_tool(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = "name: strict\nextends: guarded\nauthority: {orders: model, beyond: refuse}\n"
+    script = desk.script(json.dumps(MADE), do("buy a car"), "Done.")
+    command = ("run", "Go.", "--engine", script, "--tools", desk.tools(), "--boundary", desk.file("s.yaml", strict))
+    seen = Talker(desk, monkeypatch).types("y", command=command)
+    assert "confirm_orders" not in seen
+    assert "write refused (PERMISSION_DENIED)" in seen

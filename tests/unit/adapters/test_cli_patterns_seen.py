@@ -6,7 +6,7 @@ import pytest
 
 from remit.adapters.cli.main import main
 from remit.adapters.cli.screen.amounts import usage
-from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, wrapped, wrapped_text
+from remit.adapters.cli.screen.colours import COLUMNS_DEFAULT, Ink, wrapped_lines, wrapped_text
 from remit.adapters.cli.screen.glance import LISTED_MAX
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import BRANCHES, INDENTED, Canvas, tree_lines
@@ -195,8 +195,8 @@ def test_a_first_line_with_less_room_stays_empty_where_nothing_fits() -> None:
 
 def test_what_is_no_terminal_gets_its_lines_whole() -> None:
     long = [[("name  ", Ink.NAME), ("word " * 100, Ink.PLAIN)]]
-    assert list(wrapped(Terminal(None, None), long, 4)) == long
-    shown = list(wrapped(Terminal(Bright(), None), long, 4))
+    assert list(wrapped_lines(Terminal(None, None), long, 4)) == long
+    shown = list(wrapped_lines(Terminal(Bright(), None), long, 4))
     assert all(sum(len(text) for text, _ in line) <= COLUMNS_DEFAULT for line in shown)
     assert shown[1][0] == ("    ", Ink.PLAIN)
 

@@ -15,7 +15,7 @@ from remit.core.limits.tools import TOOLS_DISALLOWED, ToolChoice, ToolChoiceMode
 from remit.core.run.lifecycle import AgentRole, LoopState
 from remit.core.run.messages import user_message
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.registry import Registry
 from tests.unit.adapters.desk import HELPER, Desk, calls
 from tests.unit.orchestrate.house import Listening, in_memory, keep, look
@@ -115,7 +115,7 @@ def test_a_role_that_nobody_knows_is_wrong_usage_that_names_the_six(desk: Desk, 
 def test_a_request_that_names_a_tool_it_may_not_have_is_refused_where_the_run_is_made(named: dict[str, Any]) -> None:
     async def scene() -> RequestRejected:
         async with in_memory() as system:
-            kit = kit_of(ScriptedEngine([DONE]), Registry([look]))
+            kit = engine_kit(ScriptedEngine([DONE]), Registry([look]))
             with pytest.raises(RequestRejected) as raised:
                 await system.run(SystemRequest((user_message("go"),), **named), kit)
             assert list(await system.archive.runs()) == []
@@ -146,7 +146,7 @@ def test_a_tool_that_the_role_or_a_missing_permission_rules_out_cannot_be_named(
 ) -> None:
     async def scene() -> None:
         async with in_memory() as system:
-            kit = kit_of(ScriptedEngine([DONE] * 2), Registry([look, keep, locked]))
+            kit = engine_kit(ScriptedEngine([DONE] * 2), Registry([look, keep, locked]))
             with pytest.raises(RequestRejected, match=why) as raised:
                 await system.run(SystemRequest((user_message("go"),), **named), kit, Terms(role=role))
             assert raised.value.code == TOOLS_DISALLOWED
@@ -160,7 +160,7 @@ def test_a_tool_that_the_role_or_a_missing_permission_rules_out_cannot_be_named(
 def test_a_tool_that_the_boundary_does_not_allow_cannot_be_named_either() -> None:
     async def scene() -> None:
         async with in_memory() as system:
-            kit = kit_of(ScriptedEngine([DONE]), Registry([look, keep]))
+            kit = engine_kit(ScriptedEngine([DONE]), Registry([look, keep]))
             terms = Terms(Boundary(allowed_tools=("look",)))
             with pytest.raises(RequestRejected) as raised:
                 await system.run(SystemRequest((user_message("go"),), tools=("keep",)), kit, terms)

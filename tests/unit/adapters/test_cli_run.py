@@ -186,6 +186,42 @@ def test_a_run_that_waits_names_its_packets_in_json(desk: Desk) -> None:
     assert waiting["packet_ids"][0].startswith(said.values["run_id"] + "/")
 
 
+PEOPLE = """
+from remit import tool
+
+
+@tool(effect="read", network=False)
+def look_up(member: str) -> str:
+    \"\"\"Look a member up.\"\"\"
+    return "a tea set"
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "code", "words"),
+    [
+        ([], 3, ["identity_unknown", "member='7'", "names no user", "--user", "who:member"]),
+        (["--user", "ann"], 4, ["identity_mismatch", "member='7'", "'ann'", "--user", "who:member"]),
+        (["--user", "7"], 0, []),
+    ],
+)
+def test_a_call_about_a_person_asks_where_nobody_said_who_asks_and_says_what_to_do(
+    desk: Desk, user: list[str], code: int, words: list[str]
+) -> None:
+    tools = desk.file("people.py", PEOPLE)
+    script = desk.script(calls("look_up", member="7"), "A tea set.")
+    said = desk.say(
+        "run", "What did 7 buy?", "--engine", script, "--tools", tools, "--boundary", "customer_support", *user
+    )
+    assert said.code == code, said.err
+    assert not [word for word in words if word not in said.err], said.err
+
+
+def test_a_check_of_a_boundary_tells_which_arguments_name_a_person(desk: Desk) -> None:
+    said = desk.say("boundary", "check", "customer_support", "--tools", desk.file("people.py", PEOPLE))
+    assert "names a person by member (who:member): identity_mismatch stops the run, identity_unknown asks" in said.out
+
+
 def test_a_run_that_is_stopped_by_its_budget_exits_with_4(desk: Desk) -> None:
     script = desk.script(calls("look", place="here"), "Nothing.")
     said = desk.say("run", "Look", "--engine", script, "--tools", desk.tools(), "--budget", "steps=1")

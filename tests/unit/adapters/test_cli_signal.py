@@ -36,10 +36,10 @@ async def interrupt() -> str:
 def test_a_paused_run_waits_among_others_and_goes_on_when_it_is_named(desk: Desk) -> None:
     tools = desk.file("once.py", INTERRUPTS_ONCE)
     assert desk.say("run", "Stop", "--engine", desk.script(calls("interrupt"), "Done."), "--tools", tools).code == 130
-    desk.say("signal", "last", "pause")
+    desk.say("signal", "last", "pause", "--by", "ann")
     said = desk.say("resume", "--all")
     assert (said.code, said.out) == (3, "")
-    assert "is paused; go on with: remit resume" in said.err
+    assert "is paused by ann; go on with: remit resume" in said.err
     said = desk.say("resume", "last", "--by", "ann")
     assert (said.code, said.out) == (0, "Done.\n")
     told = desk.say("trace", "last", "--turns").out

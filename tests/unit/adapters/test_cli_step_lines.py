@@ -129,7 +129,7 @@ def test_what_goes_wrong_with_a_step_is_told_with_its_code() -> None:
     assert said(teller, ToolFailed("1.9", ErrorCode.TOOL_TIMEOUT, "late")) == ["  !! find failed (TOOL_TIMEOUT): late"]
     assert said(teller, NOTHING, CheckFailed(("too long", "rude"))) == ["  !! find sends it back: too long; rude"]
     refused = ToolCallRefused("c", "look", "PERMISSION_DENIED", "not allowed")
-    assert said(teller, NOTHING, refused) == ["  !! find refused (PERMISSION_DENIED): not allowed"]
+    assert said(teller, NOTHING, refused) == ["  !! find look was refused (PERMISSION_DENIED): not allowed"]
     ended = ChildEnded("0.9", Ending.UNAVAILABLE_DEP, error=ErrorCode.INFERENCE_ENGINE_ERROR, message="gone")
     assert said(teller, ended) == ["  !! find ended as INFERENCE_ENGINE_ERROR: gone"]
     assert said(teller, ChildLost("0.9")) == ["  !! find was lost"]

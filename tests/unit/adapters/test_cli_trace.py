@@ -19,7 +19,7 @@ from remit.observe.views.outline import outline
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.adapters.desk import Desk, Screen, calls
 from tests.unit.observe.sealed import simulated
-from tests.unit.observe.test_history import read
+from tests.unit.observe.test_linked_turns import read
 
 # Many, or each with a whole command; the quick check has others of its kind.
 pytestmark = pytest.mark.slow
@@ -272,7 +272,7 @@ def test_a_narrow_terminal_shows_the_numbers_without_bars(monkeypatch: pytest.Mo
 def test_the_trace_of_a_run_that_has_not_ended_closes_with_how_show_says_that_it_stands(desk: Desk) -> None:
     run_id = desk.waiting()
     assert "  waits: CONFIRM_REQUIRED at act  after " in desk.say("trace", run_id).out
-    desk.say("signal", run_id, "pause")
-    desk.say("reject", run_id)
-    assert "stands      paused at act" in desk.say("show", run_id).out
-    assert "  paused at act  after " in desk.say("trace", run_id).out
+    desk.say("signal", run_id, "pause", "--by", "ann")
+    desk.say("reject", run_id, "--by", "ann")
+    assert "stands      paused at act by ann\n" in desk.say("show", run_id).out
+    assert "  paused at act by ann  after " in desk.say("trace", run_id).out

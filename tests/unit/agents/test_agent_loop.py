@@ -12,7 +12,7 @@ import pytest
 
 from remit import AgentLoop, Boundary, Budget, System
 from remit.agents.agent_loop import AGENT_BUSY
-from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, NOTHING_OPEN
+from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
@@ -20,7 +20,7 @@ from remit.core.journal.storage import BlobMissing
 from remit.core.limits.boundary import Exhaustion
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.record import JsonObject, Text, replace
-from remit.core.run.contract import CallStatus
+from remit.core.run.contract import NOTHING_OPEN, CallStatus
 from remit.core.run.envelope import (
     REQUEST_HINT_INVALID,
     REQUEST_ID_INVALID,
@@ -40,6 +40,7 @@ from remit.observe.views.event_log import Action, ContextEvent, Event, InMemoryE
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID
 from remit.rerank.router import ROUTER_UNKNOWN
+from remit.stores import HOME_INVALID
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from remit.validate.check import RULES_INVALID

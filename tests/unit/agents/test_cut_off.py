@@ -93,6 +93,7 @@ WAYS = {"timeout": (_timed_out, Ending.TIMEOUT), "cancel": (_cancelled, Ending.U
 @pytest.mark.req("4.36")
 @pytest.mark.parametrize("make", [Desk.pay_on_the_loop, Desk.pay_in_a_thread], ids=["loop", "thread"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 def test_an_ending_over_a_payment_under_way_names_it_and_stands_in_the_queue_of_reviews(
     way: str, make: Callable[[Desk], Tool]
 ) -> None:

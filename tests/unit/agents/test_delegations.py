@@ -89,6 +89,7 @@ def test_a_delegation_that_is_refused_leaves_its_effect_undone(
     ],
     ids=["broken", "silent", "refused itself"],
 )
+@pytest.mark.slow
 def test_a_delegation_whose_child_fails_leaves_its_effect_undone(of_child: JsonObject) -> None:
     response = asyncio.run(chat(calls("payer", **TASK), *[of_child] * 6))
     assert response.terminal_code is not Ending.SUCCESS
@@ -97,6 +98,7 @@ def test_a_delegation_whose_child_fails_leaves_its_effect_undone(of_child: JsonO
 
 @pytest.mark.parametrize("first", [{"tusk": "x"}, TASK])
 @pytest.mark.parametrize("does_it", [True, False])
+@pytest.mark.slow
 def test_a_later_delegation_makes_it_good_by_what_it_does_and_not_by_what_it_says(
     first: JsonObject, *, does_it: bool
 ) -> None:

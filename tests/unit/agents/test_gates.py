@@ -17,7 +17,7 @@ from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.plan import StepType
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_report import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 # As wide as a boundary can be written: nothing asks for what it is, everything is preauthorized.
@@ -77,7 +77,7 @@ def _waits_for(response: SystemResponse) -> Ending | None:
 
 
 def _is_refused(boundary: Boundary, category: ToolCategory | None) -> bool:
-    (report,) = checked(boundary, (wiping([], category=category).definition,)).tools
+    (report,) = boundary_findings(boundary, (wiping([], category=category).definition,)).tools
     return report.stance == "refuses"
 
 
@@ -86,7 +86,7 @@ def _is_refused(boundary: Boundary, category: ToolCategory | None) -> bool:
 def test_a_check_of_a_boundary_never_says_that_what_destroys_passes(
     boundary: Boundary, category: ToolCategory | None
 ) -> None:
-    (report,) = checked(boundary, (wiping([], category=category).definition,)).tools
+    (report,) = boundary_findings(boundary, (wiping([], category=category).definition,)).tools
     assert report.stance in ("asks", "refuses")
     if report.stance == "asks":
         assert "always needs a person" in report.why or "two people" in report.why

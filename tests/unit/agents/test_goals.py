@@ -45,7 +45,7 @@ from remit.kernel.state import pinned
 from remit.observe.views.sentence import said_task, sentence
 from remit.orchestrate.facts.answer_evidence import inline, long_evidence, unsupported_in
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.builtin.calculator import calculator_tool
 from remit.tool.builtin.world_clock import clock_tool
 from remit.tool.declare.decorator import Tool
@@ -377,7 +377,7 @@ def test_a_tool_choice_that_cannot_be_met_is_impossible_too(choice: ToolChoice, 
     async def story() -> SystemResponse:
         async with in_memory() as system:
             request, kit = SystemRequest((user_message("please"),), tool_choice=choice), Registry(TOOLS)
-            return await system.run(request, kit_of(ScriptedEngine([{"text": "x"}]), kit), Terms(budget=budget))
+            return await system.run(request, engine_kit(ScriptedEngine([{"text": "x"}]), kit), Terms(budget=budget))
 
     said = play(story())
     assert said.terminal_code is Ending.IMPOSSIBLE
@@ -392,7 +392,7 @@ def test_a_tool_choice_of_a_tool_that_is_not_there_is_turned_away_at_the_door_an
     async def story() -> None:
         async with in_memory() as system:
             with pytest.raises(RequestRejected, match="nobody") as refused:
-                await system.run(request, kit_of(ScriptedEngine([{"text": "x"}]), Registry(TOOLS)), Terms())
+                await system.run(request, engine_kit(ScriptedEngine([{"text": "x"}]), Registry(TOOLS)), Terms())
             assert refused.value.code == TOOLS_DISALLOWED
 
     play(story())
@@ -409,7 +409,7 @@ def test_an_action_that_the_request_does_not_offer_is_impossible() -> None:
         async with in_memory() as system:
             request = SystemRequest((user_message("please"),), tools=("account",))
             terms = Terms(goal=Goal("look", required_actions=(RequiredAction("look"),)))
-            return await system.run(request, kit_of(ScriptedEngine([{"text": "x"}]), Registry(TOOLS)), terms)
+            return await system.run(request, engine_kit(ScriptedEngine([{"text": "x"}]), Registry(TOOLS)), terms)
 
     said = play(story())
     assert said.error is not None

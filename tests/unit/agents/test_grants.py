@@ -143,6 +143,26 @@ def test_a_grant_is_for_its_person_and_revoked_and_given_by_who_may_approve(tmp_
     granting(play, tmp_path)
 
 
+@pytest.mark.parametrize("user", ["BOB", "bob ", "\uff42ob", "b.ob"])
+def test_a_grant_for_a_user_is_for_no_user_of_another_spelling(tmp_path: Path, user: str) -> None:
+    async def play(system: System) -> None:
+        await give(system, TO_ANN, times_max=9, who="bob")
+        assert (await played(system, PAY, user=user)).waiting_for is not None
+        assert (await played(system, PAY, user="bob")).terminal_code == "SUCCESS"
+
+    granting(play, tmp_path)
+
+
+@pytest.mark.parametrize(("argument", "value"), [("to", "eve@evil.example"), ("to", "eve")])
+def test_a_grant_leaves_nothing_that_steers_to_free_words(tmp_path: Path, argument: str, value: str) -> None:
+    async def play(system: System) -> None:
+        await give(system, {"tool": "tell", "text": {argument: {"free": []}, "body": {"free": []}}}, times_max=9)
+        assert (await played(system, call("tell", **{argument: value, "body": "Hi."}))).waiting_for is not None
+        assert not DONE
+
+    granting(play, tmp_path)
+
+
 def test_free_text_stays_in_once_something_private_was_read(tmp_path: Path) -> None:
     async def play(system: System) -> None:
         await give(
@@ -224,6 +244,32 @@ def test_a_child_draws_from_the_same_grant(tmp_path: Path) -> None:
             said = await agent.chat("Go through the list.")
         assert said.waiting_for is not None
         assert DONE == [("ann@corp.example", 500)]
+
+    granting(play, tmp_path)
+
+
+def test_a_child_that_was_sent_behind_a_held_call_draws_nothing(tmp_path: Path) -> None:
+    lease = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 5, "steps": 20, "human_reviews": 3}
+    helper = delegate(
+        "helper", description="Have it done.", lease={**lease, "side_effects": 5, "external_api_calls": 5}
+    )
+
+    async def play(system: System) -> None:
+        await give(system, TO_ANN, times_max=1)
+        eve = {"name": "pay", "arguments": {"to": "eve@evil.example", "cents": 500}}
+        both = {"tool_calls": [eve, {"name": "helper", "arguments": {"task": "errand"}}]}
+        script: list[dict[str, Any]] = [{**PAY, "when": "errand"}, {"when": "paid", "text": "Child."}, both]
+        async with AgentLoop(
+            ScriptedEngine([*script, {"text": "Done."}]),
+            tools=[pay, helper],
+            boundary="guarded",
+            system=system,
+            user_id="bob",
+        ) as agent:
+            said = await agent.chat("Go through the list.")
+        assert said.waiting_for is not None
+        assert [one.arguments["to"] for one in said.waiting_for.packets] == ["eve@evil.example", "ann@corp.example"]
+        assert DONE == []
 
     granting(play, tmp_path)
 

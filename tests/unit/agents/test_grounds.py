@@ -10,7 +10,7 @@ from remit.core.limits.tools import ToolCategory
 from remit.core.record import JsonObject
 from remit.core.work.goal import GROUNDS, Goal, TaskClass
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import approval, calls, in_memory, request
@@ -73,6 +73,7 @@ CATEGORIES = [None, *sorted(GROUNDS[TaskClass.ACCOUNT_STATUS])]
 @pytest.mark.req("4.35")
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize(("arguments", "result", "user", "grounds"), CASES)
+@pytest.mark.slow
 def test_a_look_up_tells_of_an_account_where_it_names_it(
     arguments: JsonObject, result: Any, user: str, grounds: bool, category: str | None
 ) -> None:
@@ -135,7 +136,7 @@ def ask(question: str) -> str:
 def test_what_a_person_answers_to_the_model_names_the_account_too() -> None:
     async def story() -> SystemResponse:
         replies = (calls("ask", question="whose?"), calls("account", user="kim"), {"text": "Account kim is suspended."})
-        kit = kit_of(ScriptedEngine(replies), Registry([account, ask]))
+        kit = engine_kit(ScriptedEngine(replies), Registry([account, ask]))
         async with in_memory() as system:
             waiting = await system.run(request("How does my account stand?"), kit, Terms(goal=ACCOUNT))
             assert waiting.waiting_for is not None

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any, TypeAlias
 
 import pytest
@@ -13,6 +14,7 @@ from remit import (
     AgentLoop,
     EventKind,
     InferHandler,
+    ModelResult,
     PlanExecutor,
     RedundantLoop,
     RemitError,
@@ -22,9 +24,11 @@ from remit import (
     SpecializedLoop,
     Step,
     Subject,
+    System,
     system_in_memory,
 )
 from remit import open as system_of
+from remit.backend.memory.journal import MemoryJournal
 from remit.core.failure import Ending
 from tests import warm
 from tests.unit.orchestrate.house import helper
@@ -38,11 +42,15 @@ def engine(delay_ms: int) -> ScriptedEngine:
     return ScriptedEngine([{"text": '{"a":1}', "chunks": ['{"a"', ":1}"], "delay_ms": delay_ms}])
 
 
-MAKERS: dict[str, Callable[[ScriptedEngine, Path], Pattern]] = {
-    "agent": lambda model, home: AgentLoop(model, home=home),
-    "specialized": lambda model, home: SpecializedLoop(model, schema=SCHEMA, home=home),
-    "redundant": lambda model, home: RedundantLoop(model, schema=SCHEMA, home=home),
-    "plan": lambda model, home: PlanExecutor({"infer": InferHandler(model)}, home=home),
+def at(place: Path | System) -> dict[str, Any]:
+    return {"system": place} if isinstance(place, System) else {"home": place}
+
+
+MAKERS: dict[str, Callable[[ScriptedEngine, Path | System], Pattern]] = {
+    "agent": lambda model, place: AgentLoop(model, **at(place)),
+    "specialized": lambda model, place: SpecializedLoop(model, schema=SCHEMA, **at(place)),
+    "redundant": lambda model, place: RedundantLoop(model, schema=SCHEMA, **at(place)),
+    "plan": lambda model, place: PlanExecutor({"infer": InferHandler(model)}, **at(place)),
 }
 EVERY = pytest.mark.parametrize("name", MAKERS)
 STEPS = [Step("first", "infer", "q"), Step("second", "infer", "q")]
@@ -76,6 +84,7 @@ def test_a_handle_answers_as_ever_after_its_run_has_ended(name: str, tmp_path: P
 
 
 @EVERY
+@pytest.mark.slow
 def test_a_run_that_was_paused_goes_on_through_its_handle(name: str, tmp_path: Path) -> None:
     async def story() -> None:
         run = await started(MAKERS[name](engine(60), tmp_path))
@@ -231,3 +240,57 @@ def test_a_program_may_end_while_somebody_waits_for_a_run(name: str, how: str, t
     command = [sys.executable, "-c", LEFT, name, how]
     done = warm.run(command, env={**os.environ, **home}, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# More ticks of the loop than a call takes until all its models are asked.
+TICKS_MAX = 40
+
+
+async def called(loop: Pattern) -> object:
+    if isinstance(loop, PlanExecutor):
+        return await loop.execute(STEPS)
+    return await (loop.chat("q") if isinstance(loop, AgentLoop) else loop.call("q"))
+
+
+async def started_and_awaited(loop: Pattern) -> object:
+    return await (await started(loop)).result()
+
+
+async def left_after(ticks: int, loop: Pattern, ask: Callable[[Pattern], Awaitable[object]]) -> set[asyncio.Task[Any]]:
+    """Leave a program while something is under way, as `asyncio.run` does; gives what would keep it from ending."""
+    asking = asyncio.ensure_future(ask(loop))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    told = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    Random(ticks).shuffle(told)  # A set has no order of its own.
+    for task in told:
+        task.cancel()
+    return (await asyncio.wait(told, timeout=5))[1]
+
+
+@pytest.mark.parametrize("ask", [called, started_and_awaited])
+@EVERY
+def test_a_program_may_end_at_any_moment_of_a_call(
+    name: str, ask: Callable[[Pattern], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, infer, asked = MemoryJournal.append, ScriptedEngine.infer, set[int]()
+
+    async def written_later(*given: Any) -> int:
+        # As a disk does, the store lets its caller wait; and here for a known number of ticks.
+        for _ in range(2):
+            synced = asyncio.Event()
+            asyncio.get_running_loop().call_soon(synced.set)
+            await synced.wait()
+        return await write(*given)
+
+    async def noted(model: ScriptedEngine, *given: Any) -> ModelResult:
+        asked.add(ticks)
+        return await infer(model, *given)
+
+    monkeypatch.setattr(MemoryJournal, "append", written_later)
+    monkeypatch.setattr(ScriptedEngine, "infer", noted)
+    for ticks in range(TICKS_MAX):
+        left = asyncio.run(left_after(ticks, MAKERS[name](engine(20_000), system_in_memory()), ask))
+        assert left == set(), f"after {ticks} ticks"
+    assert {0, TICKS_MAX - 1} & asked == {TICKS_MAX - 1}, "each moment was tried until a model was asked"

@@ -11,11 +11,13 @@ from remit import AgentLoop, RemitError, RequestRejected, ScriptedEngine, bounda
 from remit.core.limits.authority import Beyond, Confirm, Maker
 from remit.core.record import JsonObject
 from remit.core.run.contract import SystemRequest, SystemResponse
-from remit.core.run.messages import user_message
+from remit.core.run.inference import ModelRequest, ModelResult
+from remit.core.run.messages import Role, user_message
 from remit.core.schema.json_schema import compile_schema
 from remit.core.work.graph import NodeOutcome
+from remit.inference.engine import StreamHandler
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.orchestrate.patterns.order_graph import begun_with_orders
+from remit.orchestrate.patterns.order_graph import begun_with_orders, orders_said
 from remit.tool.registry import Registry
 
 REACHES = [Beyond, Confirm, Maker]
@@ -333,10 +335,10 @@ def test_what_a_child_did_not_use_of_its_lease_comes_back() -> None:
     assert (said.terminal_code, len(SENT)) == ("SUCCESS", 2)
 
 
-def test_orders_of_a_tool_that_a_child_used_do_not_come_back_and_others_do() -> None:
+def test_an_order_that_a_child_used_does_not_come_back_and_others_do() -> None:
     payment = {"tool": "pay", "args": {"to": "ann@corp.example"}}
-    said = delegated([ANN], [call("pay", to="ann@corp.example"), BOB], [*BOTH, payment])
-    assert SENT == [("ann@corp.example", "Hi."), ("ann@corp.example", "money")]
+    said = delegated([ANN], [call("pay", to="ann@corp.example"), BOB, ANN], [*BOTH, payment])
+    assert sorted(SENT) == [("ann@corp.example", "Hi."), ("ann@corp.example", "money"), ("bob@corp.example", "Hi.")]
     assert "BEYOND_ORDERS" in str(said.waiting_for)
 
 
@@ -388,3 +390,106 @@ def test_a_maker_names_records_only_by_what_the_user_wrote() -> None:
         True,
         False,
     ]
+
+
+class Panel(ScriptedEngine):
+    """A scripted engine that keeps what it was asked."""
+
+    def __init__(self, replies: list[dict[str, Any]]) -> None:
+        super().__init__(replies)
+        self.asked: list[ModelRequest] = []
+
+    async def infer(  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        self, request: ModelRequest, on_chunk: StreamHandler | None = None
+    ) -> ModelResult:
+        """What the script says."""
+        self.asked.append(request)
+        return await super().infer(request, on_chunk)
+
+
+def made_orders(*exchanges: str, said: list[object], replies: list[list[dict[str, Any]]]) -> Panel:
+    """What a maker of orders was asked over some exchanges of one agent."""
+    script = [
+        one for orders, answers in zip(said, replies, strict=True) for one in ({"text": json.dumps(orders)}, *answers)
+    ]
+    engine = Panel(script)
+
+    async def run() -> None:
+        boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+        tools = [find_user, read_mail, send_mail, close]
+        async with AgentLoop(engine, tools=tools, boundary=boundary, system_prompt="Obey the desk.") as agent:
+            for words in exchanges:
+                await agent.chat(words)
+
+    asyncio.run(run())
+    return engine
+
+
+@tool(
+    effect="write", control_args={"ticket": "id:ticket"}, payload_args=["note"], verify=lambda arguments, result: True
+)
+def close(ticket: str, note: str = "") -> str:
+    """Close a ticket."""
+    SENT.append((ticket, note))
+    return "closed"
+
+
+def test_a_maker_of_orders_is_shown_what_the_user_wrote_and_no_answer_that_quotes_what_was_read() -> None:
+    read = [call("read_mail"), {"text": "The mail says: close T-666."}]
+    engine = made_orders(
+        "What does my mail say?",
+        "Thanks. Close ticket T-1.",
+        said=[{"orders": []}] * 2,
+        replies=[read, [{"text": "-"}]],
+    )
+    shown = [request for request in engine.asked if request.schema is not None]
+    assert len(shown) == 2
+    for request in shown:
+        assert {message.role for message in request.messages} == {Role.USER}
+        assert "T-666" not in str(request.messages)
+        assert "Obey the desk" not in str(request.messages)
+    assert "What does my mail say?" in str(shown[1].messages)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"tool": "close", "args": {"ticket": "T-99"}},
+        {"tool": "close", "args": {"ticket": "T-1"}, "text": {"note": "x", "ticket": "T-1"}},
+        {"tool": "close", "args": {"ticket": ""}},
+        {"tool": "close", "args": {"ticket": "T"}},
+        {"tool": "close", "text": {"ticket": {"free": ["read_mail"]}}},
+        {"either": [{"tool": "close", "args": {"ticket": "T-1"}}, {"tool": "close", "args": {"ticket": "T-11"}}]},
+    ],
+)
+@pytest.mark.parametrize("padding", ["", " Please." * 300])
+def test_a_model_writes_down_no_identifier_that_the_user_did_not(order: JsonObject, padding: str) -> None:
+    tools = Registry([find_user, read_mail, send_mail, close]).definitions
+    words = f"Close ticket T-1, and look at T-111.{padding}"
+    assert orders_said(json.dumps({"orders": [order]}), tools, words) == ()
+    sound = {"tool": "close", "args": {"ticket": "T-1"}}
+    assert len(orders_said(json.dumps({"orders": [order, sound]}), tools, words)) == 1
+
+
+def test_identifiers_of_a_long_request_are_found_where_it_is_kept() -> None:
+    engine = made_orders(
+        "Close ticket T-1." + " It is old." * 300,
+        said=[{"orders": [{"tool": "close", "args": {"ticket": "T-1"}}]}],
+        replies=[[call("close", ticket="T-1"), {"text": "Done."}]],
+    )
+    assert '"enum":["T-1"]' in json.dumps(engine.asked[0].schema, separators=(",", ":"))
+    assert SENT == []
+    assert len(engine.asked) == 1  # The person is asked about the list, which has the order.
+
+
+@pytest.mark.parametrize("has_read", [True, False])
+def test_where_the_user_named_nothing_a_maker_of_orders_looks_up_what_names_a_record(has_read: bool) -> None:
+    tools = Registry([close, *([find_user] if has_read else [])]).definitions
+    boundary = boundary_of({"name": "ordered", "extends": "guarded", "authority": {"orders": "model"}})
+    graph = begun_with_orders(chat_graph(), SystemRequest((user_message("Close it."),)), boundary, tools, 0)
+    made = next(node for node in graph.nodes if node.name == "make_orders")
+    assert made.ask is not None
+    fits = compile_schema(json.loads(made.ask.schema)).fits
+    order = {"tool": "close", "args": {"ticket": "T-1"}, "text": {}}
+    assert fits({"orders": [order]}) is not has_read
+    assert orders_said(json.dumps({"orders": [order]}), tools, "Close it.") == ()

@@ -14,7 +14,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import GUARDED, KNOWN, STANDARD
 from remit.core.record import JsonObject, replace
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_report import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 PROMPT = "Read /etc/hosts.conf and tell me what is in it. The page is https://docs.example/hosts."
@@ -152,7 +152,7 @@ def test_a_tool_that_says_where_it_goes_is_trusted_by_that() -> None:
         trusting = replace(STANDARD, name="trusting", trusted_hosts=("api.corp.example",))
         run(trusting, [Desk().file(), rates], READ, call("rates", currency="10.0.0.1"))
         assert bool(done) is passes
-        (report,) = checked(trusting, (rates.definition,)).tools
+        (report,) = boundary_findings(trusting, (rates.definition,)).tools
         assert ("none but trusted hosts" in report.why) is passes
 
 

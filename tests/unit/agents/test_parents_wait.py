@@ -243,7 +243,7 @@ def test_a_parent_names_the_child_that_somebody_has_to_resume_and_claims_no_ques
             waiting = {entry.run_id: entry.waiting_for for entry in await system.archive.runs(waiting_only=True)}
             shown = {told.entry.waiting_for, listed[response.run_id], waiting[response.run_id]}
             assert (shown, told.explanation.standing.paused) == ({Ending.REVIEW_REQUIRED}, (child,))
-            assert sentence(told.explanation).endswith(f"it waits at act for run {child}, which is paused.")
+            assert sentence(told.explanation).endswith(f"it waits at act for run {child}, which is paused by ada.")
             await system.signal(UserSignal("r", Signal.RESUME, child, "ada"))
             await system.settle()
             after = await system.result(response.run_id)

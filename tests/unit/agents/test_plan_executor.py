@@ -547,6 +547,7 @@ TOO_LONG_MS = 500
 
 @pytest.mark.req("0.34")
 @pytest.mark.parametrize("where", ["policy", "step"])
+@pytest.mark.slow
 def test_a_step_that_takes_too_long_is_cut_off_and_fails(where: str) -> None:
     async def waits(step: Step) -> None:
         await asyncio.Event().wait()

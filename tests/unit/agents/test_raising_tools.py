@@ -112,6 +112,7 @@ def test_a_coroutine_that_ran_out_of_time_may_still_say_that_nothing_happened(er
 
 
 @pytest.mark.parametrize("error", [NotDone("told to stop in time"), OSError("no disk")], ids=repr)
+@pytest.mark.slow
 def test_a_thread_that_ran_out_of_time_may_still_say_that_nothing_happened(error: Exception) -> None:
     from remit.tool.call.cancel_token import CancelToken
 

@@ -9,12 +9,11 @@ import pytest
 
 from remit import System
 from remit.agents.single_runs import KitFor, SingleRuns, listening
-from remit.agents.workplace import HOME_INVALID, NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
 from remit.core.record import JsonObject
-from remit.core.run.contract import SystemResponse
+from remit.core.run.contract import NOTHING_OPEN, SystemResponse
 from remit.core.run.lineage import derived_id
 from remit.core.run.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
@@ -23,6 +22,7 @@ from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.setup.kit import STANDARD_TERMS
+from remit.stores import HOME_INVALID
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import Said, approval, calls, helper, keep, request, scripted, signal, systems
@@ -35,6 +35,11 @@ async def response_of(_: System, response: SystemResponse) -> SystemResponse:
 
 ASKS = (calls("keep", text="x"), {"text": "kept"})
 LATE: JsonObject = {"text": "late", "delay_ms": 20_000}
+
+
+async def of_no_other(system: System, run_id: str) -> None:
+    """Take up nothing that another loop has begun."""
+    raise RequestRejected("RUN_OF_ANOTHER", run_id)
 
 
 def kit_for(*replies: JsonObject, tools: tuple[Tool, ...] = (), seen: list[System] | None = None) -> KitFor:
@@ -60,7 +65,7 @@ async def is_closed(system: System) -> bool:
 def test_calls_of_one_loop_work_in_one_system_until_it_is_closed(tmp_path: Path) -> None:
     async def story() -> None:
         seen: list[System] = []
-        runs = SingleRuns(response_of, home=tmp_path)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
         with pytest.raises(RequestRejected):
             await runs.call(request(""), kit_for({"text": "hello"}, seen=seen), STANDARD_TERMS)
         responses = [
@@ -79,7 +84,7 @@ def test_calls_of_one_loop_work_in_one_system_until_it_is_closed(tmp_path: Path)
 def test_a_loop_cancels_every_call_that_has_not_ended_and_says_where_there_is_none() -> None:
     async def story() -> None:
         system = system_in_memory()
-        runs = SingleRuns(response_of, system=system)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system)
         slow = await runs.start(request(), kit_for(LATE), STANDARD_TERMS, chunks=False)
         waiting = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         done = await runs.call(request(), kit_for({"text": "hello"}), STANDARD_TERMS)
@@ -97,7 +102,7 @@ def test_what_ended_elsewhere_is_no_call_to_cancel() -> None:
     async def story() -> None:
         store = MemoryStore()
         async with systems(store, store) as (here, there):
-            runs = SingleRuns(response_of, system=here)
+            runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=here)
             asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
             await there.signal(signal(Signal.CANCEL, asked.run_id))
             with pytest.raises(RequestRejected) as refused:
@@ -110,7 +115,9 @@ def test_what_ended_elsewhere_is_no_call_to_cancel() -> None:
 def test_a_system_that_was_given_stays_open_after_a_call() -> None:
     async def story() -> None:
         system = system_in_memory()
-        await SingleRuns(response_of, system=system).call(request(), kit_for({"text": "hello"}), STANDARD_TERMS)
+        await SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system).call(
+            request(), kit_for({"text": "hello"}), STANDARD_TERMS
+        )
         assert not await is_closed(system)
 
     play(story())
@@ -118,7 +125,7 @@ def test_a_system_that_was_given_stays_open_after_a_call() -> None:
 
 def test_a_call_keeps_the_session_that_its_request_names() -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         response = await runs.call(request(session_id="mine"), kit_for({"text": "hello"}), STANDARD_TERMS)
         assert response.session_id == "mine"
 
@@ -137,7 +144,7 @@ def test_a_call_that_asks_stays_open_until_it_was_answered(
 ) -> None:
     async def story() -> None:
         seen: list[System] = []
-        runs = SingleRuns(response_of, home=tmp_path)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
         asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,), seen=seen), STANDARD_TERMS)
         assert asked.waiting_for is not None
         assert not await is_closed(seen[0])
@@ -152,7 +159,7 @@ def test_a_call_that_asks_stays_open_until_it_was_answered(
 
 def test_an_approval_may_change_the_arguments_and_a_call_may_ask_again() -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         replies = (calls("keep", text="x"), calls("keep", text="y"), {"text": "kept"})
         asked = await runs.call(request(), kit_for(*replies, tools=(keep,)), STANDARD_TERMS)
         assert asked.waiting_for is not None
@@ -166,7 +173,7 @@ def test_an_approval_may_change_the_arguments_and_a_call_may_ask_again() -> None
 
 def test_several_calls_may_wait_at_once_and_each_is_answered_for_itself() -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         asked = [await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS) for _ in range(2)]
         packets = [one.waiting_for.packet_ids[0] for one in asked if one.waiting_for is not None]
         answered = [await runs.approve(packet, by="ada") for packet in reversed(packets)]
@@ -177,7 +184,7 @@ def test_several_calls_may_wait_at_once_and_each_is_answered_for_itself() -> Non
 
 def test_what_a_child_asks_is_answered_through_the_call_that_started_it() -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         replies = (
             {"when": '"task"', **calls("keep", text="x")},
             {"when": "^kept x", "text": "safe"},
@@ -198,7 +205,7 @@ def test_what_a_child_asks_is_answered_through_the_call_that_started_it() -> Non
 )
 def test_a_packet_of_no_call_that_waits_is_refused(packet: str, code: str) -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         with pytest.raises(RequestRejected) as refused:
             await runs.reject(packet, by="ada")
@@ -210,7 +217,7 @@ def test_a_packet_of_no_call_that_waits_is_refused(packet: str, code: str) -> No
 def test_a_question_that_was_answered_elsewhere_is_settled() -> None:
     async def story() -> None:
         async with systems(MemoryStore()) as (system,):
-            runs = SingleRuns(response_of, system=system)
+            runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system)
             asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
             assert asked.waiting_for is not None
             (packet,) = asked.waiting_for.packet_ids
@@ -225,7 +232,7 @@ def test_a_question_that_was_answered_elsewhere_is_settled() -> None:
 
 def test_an_answer_that_is_not_wanted_leaves_the_call_to_be_answered_again(tmp_path: Path) -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, home=tmp_path)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
         asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         assert asked.waiting_for is not None
         with pytest.raises(RequestRejected, match="PACKET_UNKNOWN"):
@@ -236,7 +243,7 @@ def test_an_answer_that_is_not_wanted_leaves_the_call_to_be_answered_again(tmp_p
 
 
 def test_a_call_is_answered_in_a_later_loop_of_the_program(tmp_path: Path) -> None:
-    runs = SingleRuns(response_of, home=tmp_path)
+    runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
     asked = play(runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS))
     assert asked.waiting_for is not None
     assert play(runs.approve(asked.waiting_for.packet_ids[0], by="ada")).content == "kept"
@@ -247,7 +254,9 @@ def test_whoever_stops_waiting_for_a_call_ends_its_run() -> None:
         system = system_in_memory()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await SingleRuns(response_of, system=system).call(request(), kit_for(LATE), STANDARD_TERMS)
+                await SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system).call(
+                    request(), kit_for(LATE), STANDARD_TERMS
+                )
         await system.settle()
         (entry,) = await system.store.catalogue.entries()
         assert entry.ending == Ending.USER_CANCEL
@@ -272,7 +281,11 @@ def test_a_call_that_is_given_up_takes_its_children_along_and_only_the_call_is_t
 
         replies = ({"when": '"task"', **calls("ponder")}, calls("helper", task="think"))
         kit = kit_for(*replies, tools=(helper, ponder))
-        unwanted = asyncio.create_task(SingleRuns(response_of, system=system).call(request(), kit, STANDARD_TERMS))
+        unwanted = asyncio.create_task(
+            SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system).call(
+                request(), kit, STANDARD_TERMS
+            )
+        )
         await thinking.wait()
         unwanted.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -292,7 +305,9 @@ def test_a_call_that_is_given_up_at_any_moment_leaves_no_run_open(steps: int) ->
     async def story() -> None:
         system = system_in_memory()
         unwanted = asyncio.create_task(
-            SingleRuns(response_of, system=system).call(request(), kit_for(LATE), STANDARD_TERMS)
+            SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system).call(
+                request(), kit_for(LATE), STANDARD_TERMS
+            )
         )
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -308,7 +323,7 @@ def test_a_call_that_is_given_up_at_any_moment_leaves_no_run_open(steps: int) ->
 def test_a_call_that_ended_before_it_was_given_up_stays_as_it_ended() -> None:
     async def story() -> None:
         async with systems(MemoryStore()) as (system,):
-            runs = SingleRuns(response_of, system=system)
+            runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system)
             unwanted: list[asyncio.Task[Any]] = []
 
             def give_up_at_the_end(state: Any, turn: Any) -> None:
@@ -328,7 +343,7 @@ def test_a_call_that_ended_before_it_was_given_up_stays_as_it_ended() -> None:
 def test_a_call_that_was_paused_is_answered_once_it_was_resumed() -> None:
     async def story() -> None:
         system = system_in_memory()
-        runs = SingleRuns(response_of, system=system)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system)
         asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         await system.signal(signal(Signal.PAUSE, asked.run_id))
         assert asked.waiting_for is not None
@@ -349,7 +364,7 @@ def test_listeners_of_the_settings_hear_their_own_call_and_not_its_children() ->
             {"text": "aloud"},
         )
         config = LoopConfig(ScriptedEngine(replies), Registry([helper]), stream=heard.append)
-        runs = SingleRuns(response_of, system=system_in_memory())
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory())
         for _ in range(2):
             await runs.call(request(), listening(config), STANDARD_TERMS)
         assert heard == [StreamChunk("aloud")] * 2
@@ -372,7 +387,7 @@ def test_two_who_answer_at_once_leave_the_call_of_the_first_to_its_end(said: Jso
             return "sent"
 
         seen: list[System] = []
-        runs = SingleRuns(response_of, home=tmp_path)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
         replies = kit_for(calls("send", text="x"), {"text": "done"}, tools=(send,), seen=seen)
         asked = await runs.call(request(), replies, STANDARD_TERMS)
         assert asked.waiting_for is not None
@@ -390,7 +405,7 @@ def test_two_who_answer_at_once_leave_the_call_of_the_first_to_its_end(said: Jso
 
 def test_an_answer_that_was_refused_leaves_the_call_waiting_for_the_right_one(tmp_path: Path) -> None:
     async def story() -> None:
-        runs = SingleRuns(response_of, home=tmp_path)
+        runs = SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=tmp_path)
         asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
         assert asked.waiting_for is not None
         (packet,) = asked.waiting_for.packet_ids
@@ -413,8 +428,8 @@ def test_an_answer_that_was_refused_leaves_the_call_waiting_for_the_right_one(tm
 )
 def test_an_answer_in_other_things_than_words_is_refused(packet: Any, by: Any, code: str) -> None:
     for answer in (
-        SingleRuns(response_of, system=system_in_memory()).approve,
-        SingleRuns(response_of, system=system_in_memory()).reject,
+        SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory()).approve,
+        SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, system=system_in_memory()).reject,
     ):
         with pytest.raises(RequestRejected) as refused:
             play(answer(packet, by=by))
@@ -423,5 +438,5 @@ def test_an_answer_in_other_things_than_words_is_refused(packet: Any, by: Any, c
 
 def test_a_home_that_is_no_path_is_refused_before_any_call() -> None:
     with pytest.raises(RequestRejected) as refused:
-        SingleRuns(response_of, home=3)  # type: ignore[arg-type]  # as a caller without types may
+        SingleRuns(response_of, kit_for({"text": "no"}), of_no_other, home=3)  # type: ignore[arg-type]  # as a caller without types may
     assert refused.value.code == HOME_INVALID

@@ -108,6 +108,7 @@ def test_an_output_that_is_messy_is_repaired_and_the_journal_says_how() -> None:
 
 @pytest.mark.req("0.4")
 @pytest.mark.parametrize("terms", [{}, {"goal": {"statement": "say how it feels"}}], ids=["schema", "goal"])
+@pytest.mark.slow
 def test_where_no_answer_came_nothing_was_validated(terms: JsonObject) -> None:
     response = loop({"error": "INFERENCE_ENGINE_ERROR"}, **terms).call_sync("I love it")
     assert response.error is not None

@@ -24,7 +24,7 @@ from remit.kernel.state import pinned
 from remit.observe.views.execution import execution_context
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
 from remit.orchestrate.setup.answer_rules import JUDGE_NAME_TAKEN
-from remit.orchestrate.setup.kit import kit_of
+from remit.orchestrate.setup.kit import engine_kit
 from remit.validate.check import RULES_INVALID, compile_rules
 from remit.validate.rule_set import Length, MustMention, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
 from tests.unit.orchestrate.house import in_memory, until
@@ -247,7 +247,8 @@ def test_a_judge_is_never_asked_nothing(question: Any) -> None:
     with pytest.raises(RequestRejected) as refused:
         judging_by(RuleSet("desk", semantic=(SemanticCheck("kind", question),)), None, ScriptedEngine([GOOD]))
     assert refused.value.code == RULES_INVALID
-    assert "give it a question in words" in refused.value.message
+    wanted = "give it a question in words" if isinstance(question, str) else "it takes str"
+    assert wanted in refused.value.message
 
 
 def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_path: Path) -> None:
@@ -266,7 +267,7 @@ def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_
         await asyncio.gather(task, return_exceptions=True)
         async with opened_system(settings_of(home=tmp_path)) as system:
             engine = ScriptedEngine([GOOD])
-            kit = kit_of(engine)
+            kit = engine_kit(engine)
             with pytest.raises(RequestRejected) as refused:
                 await system.resume(run_id, kit=kit)
             assert refused.value.code == RUN_PARTS_MISSING

@@ -11,7 +11,7 @@ from remit.core.failure import Ending
 from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, INCIDENT_SRE, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_report import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 STOPPED = Ending.UNSAFE_DETECTION
@@ -202,7 +202,7 @@ def test_a_check_of_the_boundary_names_a_test_run_whose_outcome_cannot_be_read()
         return Log("ok")
 
     tools = [lint.definition, run_tests.definition, build.definition]
-    told, untold, logged = checked(CODING_ASSISTANT, tools).tools
+    told, untold, logged = boundary_findings(CODING_ASSISTANT, tools).tools
     assert "outcome cannot be read" in logged.why
     assert "outcome cannot be read" in untold.why
     assert "outcome cannot be read" not in told.why

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from remit import System
-from remit.agents.workplace import HOME_INVALID, LOOP_RUNNING, Workplace, refuse_inside_a_loop
+from remit.agents.workplace import LOOP_RUNNING, Workplace, refuse_inside_a_loop
 from remit.assemble import Opened, system_in_memory
 from remit.core.failure import RemitError, RequestRejected
+from remit.stores import HOME_INVALID
 from tests.unit.orchestrate.house import request, scripted, until
 from tests.unit.orchestrate.stage import play
 
@@ -52,10 +53,13 @@ def test_another_loop_gets_another_system(tmp_path: Path) -> None:
     assert play(workplace.system()) is not first
 
 
-def test_a_system_that_was_given_is_used_in_place_of_any_other_and_never_closed(tmp_path: Path) -> None:
+def test_a_system_that_was_given_is_used_in_place_of_any_other_and_never_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story() -> None:
         system = system_in_memory()
-        workplace = Workplace(system, tmp_path / "home")
+        monkeypatch.setenv("REMIT_HOME", str(tmp_path / "home"))
+        workplace = Workplace(system, None)
         assert await workplace.system() is system
         await workplace.close()
         assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
@@ -72,6 +76,7 @@ async def is_closed(system: System) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_what_nobody_holds_any_more_is_closed_while_its_loop_goes_on(tmp_path: Path) -> None:
     async def story() -> None:
         workplace = Workplace(None, tmp_path)
@@ -84,6 +89,7 @@ def test_what_nobody_holds_any_more_is_closed_while_its_loop_goes_on(tmp_path: P
     play(story())
 
 
+@pytest.mark.slow
 def test_what_nobody_holds_any_more_is_closed_before_its_loop_ends_even_where_that_is_now(tmp_path: Path) -> None:
     async def hold(workplace: Workplace) -> None:
         await workplace.system()

@@ -4,7 +4,8 @@ import asyncio
 
 from remit.backend.folded.log import LogEntry
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.small_ports import MemoryBlobs, MemoryLeases
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryLeases
 from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing, Warrant
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from remit.assemble import system_on
-from remit.backend.cluster.connection import connect
+from remit.backend.cluster.connection import check_server, connect
 from remit.backend.cluster.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.embedded.owner.keys import FileKey
@@ -17,6 +18,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, nkey_of
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.key_room import ROLES, AccountLimits, KnownKey, account_text
+from tests.e2e.command import until
 from tests.e2e.house import asking, says, scripted
 
 
@@ -26,6 +28,49 @@ def known(did: str, role: str, *, tenant: str = "*", is_revoked: bool = False) -
 
 def accounts(*texts: str) -> str:
     return f"accounts {{\n{''.join(texts)}}}\n"
+
+
+def test_an_account_reserves_nothing_that_was_not_said_so_it_fits_servers_of_any_size(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    root = FileKey(home).signer
+    text = account_text("acme", root.did, [])
+    assert "jetstream: enabled" in text
+    said = account_text("acme", root.did, [], AccountLimits(disk="20G", memory="500M"))
+    assert "{ max_file: 20G, max_memory: 500M }" in said
+    assert "{ max_memory: 5 }" in account_text("acme", root.did, [], AccountLimits(memory="5"))
+    for wrong in ("much", "-1", "0", "5 G", "20G }"):
+        with pytest.raises(RequestRejected, match="is no size"):
+            account_text("acme", root.did, [], AccountLimits(disk=wrong))
+
+    async def doctor(address: str) -> None:
+        store = ClusterStore.open(address, home)
+        await store.close()
+
+    def refusal(address: str) -> str:
+        """Why a store cannot be opened; empty where it can."""
+        try:
+            store = ClusterStore.open(address, home)
+        except StoreUnusable as error:
+            return error.message
+        store.let_go()
+        return ""
+
+    with NatsServer(tmp_path / "nats", sync="1m", more=accounts(text)) as nats:
+        assert refusal(nats.address) == ""
+        log, config = tmp_path / "nats" / "server.log", tmp_path / "nats" / "server.conf"
+        config.write_text(config.read_text().replace("max_connections: 256", "max_connections: 255"))
+        nats.process.send_signal(signal.SIGHUP)
+        until(lambda: "Reloaded server configuration" in log.read_text(), "it is read anew")
+        assert refusal(nats.address) == ""
+        assert "insufficient" not in log.read_text()
+
+
+def test_an_account_that_was_left_without_jetstream_is_told_where_its_server_says_why() -> None:
+    for said in ({"code": 503, "description": "JetStream not enabled for account"}, {}):
+        with pytest.raises(StoreUnusable, match=r"Look into the log of the server.*max_file") as refused:
+            check_server("nats://h", (2, 15), {"error": said})
+        assert "2.15" not in refused.value.message
 
 
 @pytest.mark.req("3.27")
@@ -110,6 +155,61 @@ def test_an_agent_sends_what_its_statement_says_and_a_revoked_key_is_let_in_nowh
                 await connect(server.address, name="gone", signer=lambda: gone)
 
         asyncio.run(story())
+
+
+@pytest.mark.parametrize("role", ["tools", "model"])
+def test_who_performs_for_others_purges_nothing_and_speaks_for_nobody(role: str, tmp_path: Path) -> None:
+    home, root, worker = tmp_path / "root", FileKey(_made(tmp_path / "root")).signer, Signer.generate()
+    text = account_text("acme", root.did, [known(worker.did, role)])
+    with NatsServer(tmp_path / "server", sync="1m", more=accounts(text)) as server:
+
+        async def story() -> None:
+            store = ClusterStore.open(server.address, home)
+            system = system_on(store, signer=lambda: store.key.signer)
+            await system.run(asking("Hello."), scripted([says("Hi.")]))
+            refused: asyncio.Queue[Exception] = asyncio.Queue()
+            client = await connect(server.address, name="worker", signer=lambda: worker)
+            client._error_cb = refused.put
+            denied = (
+                "$JS.API.STREAM.PURGE.AGENT",
+                "$JS.API.STREAM.PURGE.AGENT_TEXTS",
+                "$JS.API.STREAM.MSG.DELETE.AGENT",
+                "$JS.API.CONSUMER.DELETE.AGENT.remit-wire",
+                "$JS.API.CONSUMER.PAUSE.AGENT.remit-wire",
+                "$JS.API.STREAM.CREATE.MINE",
+                "agent.log.halts.=e",
+                "agent.complete.x",
+                "user.response.cli.x",
+                "user.message.cli.x",
+                "agent.signal.x",
+                "$KV.AGENT_LOOPS.x",
+                "$KV.AGENT_KEYS.x",
+            )
+            for subject in denied:
+                await client.publish(subject, b"")
+            await client.publish("agent.report.r1", b"{}")
+            async with asyncio.timeout(10):
+                said = " ".join([str(await refused.get()) for _ in denied])
+            assert all(subject.lower() in said.lower() for subject in denied), said
+            assert refused.empty()
+            # Nor by a header: of what it may publish, nothing empties other subjects or is written under them later.
+            for headers in (
+                {"Nats-Rollup": "all"},
+                {"Nats-Rollup": "sub"},
+                {"Nats-Schedule": "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target": "user.message.cli.x"},
+            ):
+                answer = json.loads((await client.request("agent.report.r1", b"{}", timeout=5, headers=headers)).data)
+                assert "error" in answer, headers
+            await client.close()
+            assert len(await system.archive.runs()) == 1
+            await system.close()
+
+        asyncio.run(story())
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def test_a_tenant_or_a_key_that_cannot_be_one_is_refused() -> None:

@@ -9,11 +9,20 @@ from typing import Any
 import pytest
 from nats.errors import TimeoutError as NatsTimeout
 
-from remit.backend.cluster.connection import asked, asked_patiently, check_server, check_stream, connect, prepare, shown
-from remit.backend.cluster.layout import ALIVE, STREAM, TEXTS, log_subject, streams, token
+from remit.backend.cluster.connection import (
+    check_server,
+    check_stream,
+    connect,
+    patient_server_answer,
+    prepare_streams,
+    server_answer,
+    shown,
+)
+from remit.backend.cluster.layout import ALIVE, TEXTS, log_subject, streams, token
 from remit.backend.cluster.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
+from remit.wire.subjects import STREAM
 
 ODD = ("", "e", "=e", "a", "A", "a.b", "a b", "*", ">", "ä", "=2e=", "a" * 200, "a" * 201, "b" * 5000)
 
@@ -49,7 +58,7 @@ def test_a_newer_server_is_taken() -> None:
     check_server("nats://host:1", (3, 0), {"api": {"level": 9}})
 
 
-@pytest.mark.parametrize("flag", ["allow_atomic", "allow_msg_schedules", "allow_msg_ttl", "allow_direct", "republish"])
+@pytest.mark.parametrize("flag", ["allow_atomic", "allow_msg_ttl", "allow_direct", "republish"])
 def test_a_stream_that_was_made_without_a_flag_is_refused(flag: str) -> None:
     config = streams(1)[STREAM] | {flag: None}
     with pytest.raises(StoreUnusable, match=f"STORE_SERVER_LACKS.*stream AGENT has no {flag}"):
@@ -72,8 +81,8 @@ def test_an_address_is_shown_without_what_it_is_entered_with() -> None:
     assert shown("nats://user:pass@a:1,tls://b:2") == "nats://a:1,tls://b:2"
 
 
-@pytest.mark.parametrize("address", ["nats://127.0.0.1:1", "nats://127.0.0.1:port"])
-def test_an_address_that_does_not_answer_is_told_at_once(address: str, tmp_path: Path) -> None:
+def test_an_address_that_does_not_answer_is_told_at_once(tmp_path: Path) -> None:
+    address = "nats://127.0.0.1:1"
     with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE: the NATS server at nats://127\.0\.0\.1"):
         ClusterStore.open(address, tmp_path)
 
@@ -92,12 +101,12 @@ def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
 def test_streams_of_another_maker_are_looked_at(tmp_path: Path) -> None:
     async def scene(address: str) -> None:
         client = await connect(address, name="test")
-        await asked(client, f"$JS.API.STREAM.CREATE.{TEXTS}", {"name": TEXTS, "subjects": ["agent.>"]})
+        await server_answer(client, f"$JS.API.STREAM.CREATE.{TEXTS}", {"name": TEXTS, "subjects": ["agent.>"]})
         with pytest.raises(StoreUnusable, match="stream AGENT: subjects overlap"):
-            await prepare(client, address)
-        await asked(client, f"$JS.API.STREAM.DELETE.{TEXTS}")
-        assert await prepare(client, address) == 1
-        assert await prepare(client, address) == 1
+            await prepare_streams(client, address)
+        await server_answer(client, f"$JS.API.STREAM.DELETE.{TEXTS}")
+        assert await prepare_streams(client, address) == 1
+        assert await prepare_streams(client, address) == 1
         await client.close()
 
     with NatsServer(tmp_path) as server:
@@ -137,8 +146,8 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
     no_leader = {"error": {"code": 503, "description": "temporarily unavailable"}}
     too_few = {"error": {"code": 400, "err_code": 10005, "description": "no suitable peers"}}
     client: Any = Beginning(NatsTimeout(), no_leader, too_few, {"config": {}})
-    assert asyncio.run(asked_patiently(client, "nats://host:1", "$JS.API.INFO")) == {"config": {}}
+    assert asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO")) == {"config": {}}
     monkeypatch.setattr("remit.backend.cluster.connection.WRITE_S_MAX", 0)
     client = Beginning(no_leader, no_leader)
     with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*temporarily unavailable"):
-        asyncio.run(asked_patiently(client, "nats://host:1", "$JS.API.INFO"))
+        asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))

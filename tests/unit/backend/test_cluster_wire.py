@@ -15,13 +15,15 @@ from remit import Kit, System
 from remit.assemble import system_in_memory, system_on
 from remit.assemble_wire import key_room, sealed_line
 from remit.backend.clock import WallClock
-from remit.backend.cluster.connection import asked, connect
-from remit.backend.cluster.nats_broker import BUCKETS, KEYS_BUCKET, NatsBroker
+from remit.backend.cluster.connection import connect, server_answer
+from remit.backend.cluster.layout import KEYS_BUCKET
+from remit.backend.cluster.nats_broker import BUCKETS, NatsBroker
 from remit.core.failure import RequestRejected
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
 from remit.wire.deliveries import HandedMessage
+from remit.wire.subjects import TOLD, SubjectFamily
 from tests.nats_server import clear, opened, server
 from tests.unit.orchestrate.paper_broker import RULES, calls, kit_of
 
@@ -40,7 +42,7 @@ def _empty() -> None:
     async def cleared() -> None:
         client = await connect(address, name="test")
         for name in (*BUCKETS, KEYS_BUCKET):
-            await asked(client, f"$JS.API.STREAM.DELETE.KV_{name}")
+            await server_answer(client, f"$JS.API.STREAM.DELETE.KV_{name}")
         await client.close()
 
     asyncio.run(cleared())
@@ -67,16 +69,26 @@ class BareClient:
         self.client, self.js = client, client.jetstream()
         self.heard: list[tuple[str, dict[str, Any]]] = []
 
-    async def listen(self) -> None:
+    async def listen(self, *subjects: str) -> None:
         async def hear(message: Any) -> None:
-            self.heard.append((message.subject, json.loads(message.data)))
+            if message.data[:1] == b"{":
+                self.heard.append((message.subject, json.loads(message.data)))
 
-        for subject in ("agent.created.*", "agent.complete.*", "agent.response.*", "user.response.*.*"):
+        for subject in subjects or ("agent.created.*", "agent.complete.*", "agent.response.*", "user.response.*.*"):
             await self.client.subscribe(subject, cb=hear)
         await self.client.flush()
 
     async def send(self, subject: str, **value: object) -> None:
         await self.js.publish(subject, json.dumps(value).encode())
+
+    async def letters(self) -> dict[str, str]:
+        """What was refused: the code of each, by the subject that it was sent under."""
+        found = dict[str, str]()
+        info = await self.js.stream_info("AGENT", subjects_filter="agent.dead.wire.>")
+        for name in info.state.subjects or {}:
+            headers = (await self.js.get_last_msg("AGENT", name)).headers or {}
+            found[headers["Remit-Subject"]] = headers["Remit-Code"]
+        return found
 
     async def signal(self, loop_id: str, kind: str, user_id: str, payload: object = None) -> None:
         value = {"signal_id": f"{kind}-{len(self.heard)}", "type": kind, "loop_id": loop_id, "user_id": user_id}
@@ -140,6 +152,51 @@ def test_a_client_that_knows_nothing_but_nats_starts_steers_watches_and_finishes
     asyncio.run(story())
 
 
+@pytest.mark.req("3.2", "3.12")
+def test_no_message_of_a_client_vanishes_and_what_a_gateway_told_stays(tmp_path: Path) -> None:
+    async def story() -> None:
+        # A consumer as an earlier version made it goes on with what it is asked for now.
+        await earlier_consumer()
+        async with gateway_on(tmp_path, kit_of(*KEEP)):
+            client = BareClient(await nats.connect(server().address))
+            await client.listen("agent.>", "tool.>", "user.>")
+            await client.send("agent.task.t1", task_id="t1", prompt="Quickly.", user_id="ann")
+            await client.until("agent.complete.", task_id="t1")
+            families = [*SubjectFamily]
+            sent = [
+                subject
+                for family in families
+                for subject in (family.value, f"{family.value}.x", f"{family.value}.x.y.z")
+            ]
+            for subject in sent:
+                await client.send(subject, anything=True)
+            async with asyncio.timeout(20):
+                while True:
+                    letters = await client.letters()
+                    if len(letters) == len(sent):
+                        break
+                    await asyncio.sleep(0.02)
+            assert sorted(letters) == sorted(sent)
+            assert {letters[f"{family.value}.x"] for family in TOLD} == {"WIRE_NOT_TAKEN"}
+            assert letters["user.response.x.y.z"] == "WIRE_NOT_TAKEN"
+            assert letters["agent.task.x.y.z"] == "WIRE_SUBJECT_INVALID"
+            kept = await client.js.stream_info("AGENT", subjects_filter="agent.>")
+            told = [
+                name for name in kept.state.subjects or {} if name.split(".")[1] in ("request", "response", "complete")
+            ]
+            assert {name.split(".")[1] for name in told} == {"request", "response", "complete"}
+            assert not [name for name in kept.state.subjects or {} if name in sent], "what was forged is removed"
+            await client.client.close()
+
+    asyncio.run(story())
+
+
+async def earlier_consumer() -> None:
+    broker = await NatsBroker.open(server().address, subjects=["agent.task.*", "agent.signal.*", "user.message.*.*"])
+    await broker.close()
+
+
+@pytest.mark.slow
 def test_a_dead_letter_has_its_code_and_a_message_that_waits_is_handed_over_again(tmp_path: Path) -> None:
     async def story() -> None:
         broker = await NatsBroker.open(server().address)

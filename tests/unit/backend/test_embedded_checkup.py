@@ -12,7 +12,7 @@ import pytest
 
 from remit.backend.embedded import checkup
 from remit.backend.embedded.checkup import SYNC_US_MIN, FolderCheckup, sync_us
-from remit.backend.embedded.disk.database import DATABASE, connect
+from remit.backend.embedded.disk.database import DATABASE, connect_to_database
 from remit.backend.embedded.owner.keys import KEY
 from remit.backend.embedded.owner.trusted_keys import TrustList, enter_new
 from remit.backend.embedded.store import EmbeddedStore
@@ -79,7 +79,7 @@ def damaged(home: Path) -> None:
 
 def with_a_lost_page(home: Path) -> None:
     """The root page of the heads, which nobody needs to count runs."""
-    connection = connect(home / DATABASE)
+    connection = connect_to_database(home / DATABASE)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'blobs'").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
@@ -89,7 +89,7 @@ def with_a_lost_page(home: Path) -> None:
 
 
 def of_a_later_version(home: Path) -> None:
-    connection = connect(home / DATABASE)
+    connection = connect_to_database(home / DATABASE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
 
@@ -123,7 +123,7 @@ def test_what_is_broken_is_a_problem_with_its_code_and_a_way_out(
 
 
 def test_a_store_of_an_earlier_version_is_told_of_and_no_failure(home: Path) -> None:
-    connection = connect(home / DATABASE)
+    connection = connect_to_database(home / DATABASE)
     connection.execute("PRAGMA user_version = 1")
     connection.close()
     assert found(home)["store"].state is CheckState.DOUBTFUL

@@ -364,7 +364,7 @@ def test_nothing_is_written_after_the_closing(tmp_path: Path) -> None:
 
 def test_an_append_waits_while_another_connection_writes(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        rival = database.connect(tmp_path / "remit.db")
+        rival = database.connect_to_database(tmp_path / "remit.db")
         rival.execute("BEGIN IMMEDIATE")
         waiting = asyncio.ensure_future(journal_of(store).append("run", b"turn", after=-1))
         ticks = 0
@@ -388,7 +388,7 @@ def test_an_append_gives_up_when_another_connection_never_stops_writing(
     monkeypatch.setattr(writer, "BUSY_WAIT_MS_MAX", 20)
 
     async def scene(store: EmbeddedStore) -> None:
-        rival = database.connect(tmp_path / "remit.db")
+        rival = database.connect_to_database(tmp_path / "remit.db")
         rival.execute("BEGIN IMMEDIATE")
         await store.blobs.put(digest_of(b"text"), b"text")
         with pytest.raises(StoreUnusable, match="STORE_BUSY"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.disk import tables
-from remit.backend.embedded.disk.database import connect
+from remit.backend.embedded.disk.database import connect_to_database
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.arrivals import FeedbackGiven, RunStarted
 from remit.core.journal.codec import NO_HASH, encode_turn
@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Path:
     path = home / "remit.db"
     path.unlink()
     path.touch(0o600)
-    connection = connect(path)
+    connection = connect_to_database(path)
     connection.execute("PRAGMA journal_mode = WAL")
     tables.migrate(connection, path, migrations=tables.MIGRATIONS[:BEFORE])
     for number, (run_id, data) in enumerate(old_runs(), 1):
@@ -87,6 +87,6 @@ def test_a_store_that_is_only_read_tells_the_same_and_stays_as_it_is(home: Path)
         await store.close()
 
     play(scene())
-    connection = connect(home / "remit.db")
+    connection = connect_to_database(home / "remit.db")
     assert connection.execute("PRAGMA user_version").fetchone() == (BEFORE,)
     connection.close()

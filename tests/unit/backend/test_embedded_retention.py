@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remit.backend.embedded import retention, small_ports
+from remit.backend.embedded import inbox, retention
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.codec import hash_turn
@@ -322,7 +322,7 @@ def test_a_clean_up_of_a_damaged_store_says_so(tmp_path: Path) -> None:
 
 
 def test_an_inbox_that_nobody_reads_is_not_filled_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_ports, "UNHEARD_MAX", 3)
+    monkeypatch.setattr(inbox, "UNHEARD_MAX", 3)
 
     async def scene(store: EmbeddedStore, _: Time) -> None:
         numbers = [await store.inbox.put("run", b"x") for _ in range(3)]

@@ -276,7 +276,7 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_store_held_by_somebody_else_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path)
     monkeypatch.setattr(database, "BUSY_WAIT_MS_MAX", 50)
-    monkeypatch.setitem(database.connect.__kwdefaults__ or {}, "busy_wait_ms", 10)
+    monkeypatch.setitem(database.connect_to_database.__kwdefaults__ or {}, "busy_wait_ms", 10)
     holder = sqlite3.connect(tmp_path / "remit.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     assert refused(tmp_path).code == "STORE_BUSY"

@@ -7,7 +7,7 @@ import pytest
 
 from remit.backend.embedded.catalogue import _BEFORE, _BEGINS, _CHILDREN, _ENTRY, _OF_TENANT
 from remit.backend.embedded.disk import tables
-from remit.backend.embedded.disk.database import connect
+from remit.backend.embedded.disk.database import connect_to_database
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import START, RunListing, SessionConflict
 
@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Path:
     path = home / "remit.db"
     path.unlink()
     path.touch(0o600)
-    connection = connect(path)
+    connection = connect_to_database(path)
     connection.execute("PRAGMA journal_mode = WAL")
     tables.migrate(connection, path, migrations=tables.MIGRATIONS[:BEFORE])
     for number in (1, 2):
@@ -60,7 +60,7 @@ def test_a_store_that_is_only_read_lists_by_tenant_and_stays_as_it_is(home: Path
         await store.close()
 
     asyncio.run(scene())
-    assert connect(home / "remit.db").execute("PRAGMA user_version").fetchone() == (BEFORE,)
+    assert connect_to_database(home / "remit.db").execute("PRAGMA user_version").fetchone() == (BEFORE,)
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,7 @@ def test_a_store_that_is_only_read_lists_by_tenant_and_stays_as_it_is(home: Path
 )
 def test_a_list_is_answered_by_an_index(home: Path, clause: str, values: tuple[str, ...], index: str) -> None:
     asyncio.run(EmbeddedStore.open(home).close())
-    plan = connect(home / "remit.db").execute(f"EXPLAIN QUERY PLAN {_ENTRY}{clause} ORDER BY run_no DESC", values)
+    plan = connect_to_database(home / "remit.db").execute(
+        f"EXPLAIN QUERY PLAN {_ENTRY}{clause} ORDER BY run_no DESC", values
+    )
     assert any(f"INDEX {index}" in str(row) for row in plan)

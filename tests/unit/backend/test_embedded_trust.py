@@ -16,7 +16,7 @@ from remit.backend.embedded.owner.trusted_keys import (
     Trusted,
     TrustList,
     enter_new,
-    expect_ours,
+    expect_trusted_store,
     signers_in,
     standing_of,
     trust_named,
@@ -64,9 +64,9 @@ def test_a_store_whose_key_is_in_no_list_is_not_ours(tmp_path: Path, trusted: Tr
     standing = standing_of(tmp_path, trusted)
     assert not standing.is_ours
     with pytest.raises(StoreUnusable, match=r"STORE_NOT_TRUSTED.*did:key:z.*`remit trust`"):
-        expect_ours(tmp_path, standing)
+        expect_trusted_store(tmp_path, standing)
     trusted.enter(Trusted(standing.fingerprint, os.geteuid()))
-    expect_ours(tmp_path, standing_of(tmp_path, trusted))
+    expect_trusted_store(tmp_path, standing_of(tmp_path, trusted))
 
 
 def test_a_fingerprint_in_the_settings_stands_for_whoever_owns_the_files(tmp_path: Path, trusted: TrustList) -> None:

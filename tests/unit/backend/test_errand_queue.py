@@ -9,11 +9,12 @@ import pytest
 from remit.backend.cluster import errand_queue
 from remit.backend.cluster.jetstream import JetMessage
 from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.core.failure import RequestRejected
 from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
 from remit.core.journal.storage import START, RunListing, Warrant
 from remit.testing.conformance.dispatch import a_call
-from tests.nats_server import clear, opened
+from tests.nats_server import clear, fall_silent, opened
 
 LANE, NAME = Lane("tool", "a tool.of dots", "v"), ErrandName("run.1", "1.1")
 
@@ -46,6 +47,23 @@ def test_an_errand_and_its_report_have_any_length_and_are_forgotten_together(tmp
         await here.queue.forget(NAME.run_id)
         assert not await there.queue.is_reported(NAME)
         for store in (here, there):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_an_errand_that_a_stranger_kept_as_a_dead_letter_is_sent_again_by_nobody(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, stranger = [await asyncio.to_thread(opened, tmp_path / name) for name in ("ours", "theirs")]
+        await stranger.queue.letters.keep(NAME, LANE, b"pay me", "ERRAND_POISON", "send it again")
+        await here.queue.letters.keep(NAME, LANE, b"ours", "ERRAND_POISON", "it kills")
+        forged, true = await here.queue.letters.listed()
+        assert (forged.code, forged.name.run_id, forged.name.attempt) == ("SIGNER_UNKNOWN", NAME.run_id, 0)
+        assert "send it again" in forged.why
+        with pytest.raises(RequestRejected, match="LETTER_EMPTY"):
+            await here.queue.letters.replay(forged.number)
+        assert (await here.queue.letters.replay(true.number)).name.command_id == NAME.command_id
+        for store in (here, stranger):
             await store.close()
 
     asyncio.run(story())
@@ -146,7 +164,7 @@ def test_what_is_not_signed_by_the_deployment_is_not_believed_and_leaves_a_call_
         await hostile.queue.late(NAME, b"made up")
         assert await here.queue.next_late() is None
         # Until the owner says that this key counts.
-        here.queue.believe([hostile.key.signer.did])
+        here.signet.keyring.believe([hostile.key.signer.did])
         assert (await here.queue.carried(NAME, LANE, b"", is_new=False)).data == b"made up"
         forged = {"Remit-Signer": here.key.signer.did, "Remit-Signature": "no signature"}
         assert not here.signet.is_believed("agent.errand.x", b"", forged)
@@ -182,7 +200,7 @@ def test_runs_are_orphans_whose_holder_is_gone_and_no_others(tmp_path: Path) -> 
         assert await here.queue.orphans() == []
         await gone.leases.release("let go", gone.replica.held_under("let go"))
         # As one that is killed: it says nothing when it goes.
-        gone.link.stop_beating()
+        fall_silent(gone.link)
         await gone.link.call(gone.link.jet.purge(f"remit.alive.{gone.link.worker}", stream="AGENT_ALIVE"))
         assert await here.queue.orphans() == ["left"]
         for store in (here, gone):

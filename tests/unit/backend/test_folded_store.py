@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.small_ports import MemorySeals
+from remit.backend.memory.blobs import MemorySeals
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import (
@@ -227,5 +227,24 @@ def test_a_process_that_folds_from_the_start_knows_the_same() -> None:
             assert list(await process.journal.read("dead")) == []
         turns, again = await store.journal.read("run"), await anew.journal.read("run")
         assert (list(turns), turns.place) == (list(again), again.place)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", b"\x81\xa1a", b"{}"])
+@pytest.mark.parametrize(
+    "name", ["run:run", "run:other", "inbox:run", "tenant:local", "session:a/b", "receipts", "halts", "what"]
+)
+def test_an_entry_that_no_store_wrote_changes_nothing_of_what_is_read(name: str, data: bytes) -> None:
+    async def scene() -> None:
+        ground = Ground()
+        store = ground.process()
+        await store.journal.append("run", b"0", START, listing=RunListing(1))
+        place = max((entry.place for entry in await ground.log.news(START) if entry.name == name), default=START)
+        await ground.log.append(name, data, place)
+        for one in (store, ground.process()):
+            assert [entry.run_id for entry in await one.catalogue.entries()] == ["run"]
+            assert list(await one.journal.read("run")) == [b"0"]
+            assert await one.inbox.pending(after=0) == []
 
     asyncio.run(scene())

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from typing_extensions import override
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.core.journal.storage import AppendConflict, BlobMissing, RunEntry, RunListing
 
 

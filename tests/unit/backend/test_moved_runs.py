@@ -11,7 +11,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.storage import AppendConflict
 from remit.core.run.signals import Signal
-from remit.observe.history import linked_turns
+from remit.observe.linked_turns import linked_turns
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.import_run import expect_no_open_children, import_run
 from remit.orchestrate.setup.kit import Kit

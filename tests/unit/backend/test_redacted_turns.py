@@ -1,6 +1,6 @@
 """What is left of a turn when words are taken out of it: what the stores that redact have in common."""
 
-from remit.backend.redacted_turns import MARK, found_in, longest_first, without
+from remit.backend.redacted_turns import MARK, longest_first, without, words_to_redact
 from remit.core.journal.arrivals import FeedbackGiven
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn
 from remit.core.journal.turn import KERNEL_VERSION, RedactedTurn, Turn
@@ -34,6 +34,6 @@ def test_a_turn_that_cannot_be_read_stays_as_it_is_whatever_it_refers_to() -> No
 
 
 def test_the_words_are_found_in_turns_and_texts_and_the_longest_goes_first() -> None:
-    found = found_in(finder_of("words"), turn("my words"), [b"cGFzc3dvcmRz words", b"\xff"])
+    found = words_to_redact(finder_of("words"), turn("my words"), [b"cGFzc3dvcmRz words", b"\xff"])
     assert "words" in found
     assert longest_first(["a", "", "abc", "ab"]) == ("abc", "ab", "a")

@@ -4,15 +4,8 @@ import msgspec
 import pytest
 
 from remit.core.failure import ErrorCode
-from remit.core.journal.arrivals import (
-    Arrival,
-    Happened,
-    ModelAnswered,
-    ProposedCall,
-    Provenance,
-    RunStarted,
-    ToolFailed,
-)
+from remit.core.journal.arrivals import Arrival, Happened, ModelAnswered, RunStarted, ToolFailed
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 
 REACHES = [Arrival, Happened, Provenance]
 

@@ -1,7 +1,9 @@
 import pytest
 
+from remit.core.failure import RequestRejected
 from remit.core.limits.budget import (
     COUNTERS,
+    DIMENSION_UNCHARGED,
     DIMENSIONS,
     FIELDS,
     KINDS,
@@ -13,6 +15,7 @@ from remit.core.limits.budget import (
     beyond,
     budget_of,
     charges_of,
+    check_budget,
     lease_of,
     negative_caps,
 )
@@ -82,6 +85,13 @@ def test_caps_by_name_are_the_same_caps() -> None:
 def test_negative_caps_are_named() -> None:
     assert negative_caps(Budget(tool_calls=-1, steps=0, retries=-7)) == ("tool_calls", "retries")
     assert negative_caps(STANDARD) == ()
+
+
+def test_a_budget_that_caps_what_nothing_charges_is_refused() -> None:
+    check_budget(Budget(tool_calls=3, memory_writes=0))
+    with pytest.raises(RequestRejected) as refused:
+        check_budget(Budget(memory_writes=1))
+    assert (refused.value.code, refused.value.details) == (DIMENSION_UNCHARGED, {"dimension": "memory_writes"})
 
 
 def test_charges_are_sparse_and_in_the_order_of_dimensions() -> None:

@@ -15,10 +15,10 @@ from remit.core.journal.codec import (
     decode_turn,
     encode_record,
     encode_turn,
+    from_json,
     hash_turn,
     read_json,
     read_members,
-    turn_from_json,
     turn_to_json,
 )
 from remit.core.journal.commands import CancelCommand
@@ -99,14 +99,14 @@ def test_bytes_of_an_older_format_that_are_no_record_are_unreadable(rest: bytes)
 def test_a_turn_comes_back_from_its_line_of_json() -> None:
     line = turn_to_json(TURN)
     assert b"\n" not in line
-    assert turn_from_json(line) == TURN
+    assert from_json(line, Turn) == TURN
 
 
 def test_a_text_that_is_no_json_is_a_value_error() -> None:
     assert read_json('{"n": 1}') == {"n": 1}
     with pytest.raises(ValueError, match="key must be a string"):
         read_json("{n: 1}")
-    for read in (read_json, read_members, turn_from_json):
+    for read in (read_json, read_members):
         with pytest.raises(ValueError, match="'a' stands twice"):
             read(b'{"a": 1, "a": 2}')
 

@@ -231,3 +231,9 @@ def test_the_steps_of_a_plan_have_shapes_and_the_plan_has_none() -> None:
 def test_a_tenant_whose_name_stands_for_many_is_refused(tenant: str) -> None:
     refused = refusal_of(changed(tenant_id=tenant))
     assert (refused.code, refused.details) == (REQUEST_ID_INVALID, {"field": "tenant_id"})
+
+
+@pytest.mark.parametrize("given", [None, 7, {"messages": []}, b"hello"])
+def test_what_is_no_request_becomes_no_run(given: object) -> None:
+    with pytest.raises(RequestRejected, match=r"REQUEST_MALFORMED.*give a SystemRequest or a text"):
+        check_request(given)  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from remit.core.failure import (
     BY_STAKES,
     CATEGORIES,
     ENDING_ALIASES,
-    ENDING_UNKNOWN,
     ENDINGS,
     ERRORS,
     REFUSALS,
@@ -24,7 +23,6 @@ from remit.core.failure import (
     Refusal,
     RemitError,
     RequestRejected,
-    ending_named,
     failure_of,
     gravest,
 )
@@ -226,29 +224,8 @@ def test_every_ending_says_who_receives_authority_next() -> None:
 def test_timeout_and_user_cancel_are_cancellations_with_two_names() -> None:
     assert ENDING_ALIASES == {"CANCELLED_TIMEOUT": Ending.TIMEOUT, "CANCELLED_SIGNAL": Ending.USER_CANCEL}
     for alias, ending in ENDING_ALIASES.items():
-        assert ending_named(alias) is ending_named(ending.value) is ending
         assert ENDINGS[ending].error == alias
         assert ENDINGS[ending].category is FailureCategory.CANCELLATION
-
-
-@pytest.mark.parametrize("ending", Ending)
-def test_an_ending_is_found_by_its_own_name(ending: Ending) -> None:
-    assert ending_named(ending.value) is ending
-
-
-def test_an_unknown_ending_is_refused_with_the_names_that_exist() -> None:
-    with pytest.raises(RequestRejected) as caught:
-        ending_named("FINISHED")
-    assert caught.value.code == ENDING_UNKNOWN
-    assert "'FINISHED'" in caught.value.message
-    assert "PARTIAL_SUCCESS" in caught.value.message
-    assert "CANCELLED_TIMEOUT" in caught.value.message
-
-
-def test_a_very_long_unknown_name_does_not_fill_the_message() -> None:
-    with pytest.raises(RequestRejected) as caught:
-        ending_named("x" * 10_000)
-    assert len(caught.value.message) < 500
 
 
 def test_a_failure_reports_its_closest_cause() -> None:

@@ -12,7 +12,7 @@ from remit.core.limits.flags import (
     is_test_run,
     raised_by,
     says_tests_failed,
-    values_at,
+    values_under,
 )
 from remit.core.limits.tools import TOOL_INVALID, ToolDefinition, check_definition
 
@@ -50,11 +50,11 @@ def test_a_field_that_is_not_there_raises_its_flag(spec: str, result: Any) -> No
 
 def test_a_path_leads_through_records_and_lists_and_one_that_says_so_is_enough() -> None:
     result = {"vendors": [{"risk": {"level": "low"}}, {"risk": {"level": "high"}}]}
-    assert values_at(result, "vendors[].risk.level") == ["low", "high"]
+    assert values_under(result, "vendors[].risk.level") == ["low", "high"]
     assert raised_by((("vendors[].risk.level", "vendor_risk"), ("vendors", "many")), result) == ("vendor_risk", "many")
-    assert values_at([1, 2], "[]") == [1, 2]
-    assert values_at({"a": []}, "a[].b") == []
-    assert values_at({"a": {}}, "a[].b") is None
+    assert values_under([1, 2], "[]") == [1, 2]
+    assert values_under({"a": []}, "a[].b") == []
+    assert values_under({"a": {}}, "a[].b") is None
     assert raised_by((("a[].b", "risk"),), {"a": []}) == ()
     assert raised_by((("a", "risk"), ("b", "risk")), {"a": 1, "b": 1}) == ("risk",)
 

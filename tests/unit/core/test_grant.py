@@ -2,12 +2,14 @@
 
 import pytest
 
+from remit.core.failure import RequestRejected
 from remit.core.limits.grant import (
     NO_GRANTS,
     Grant,
     GrantDeed,
     GrantEntry,
     GrantStanding,
+    check_grant,
     grants_after,
     told_grant,
 )
@@ -51,3 +53,8 @@ def test_a_use_is_told_with_its_place() -> None:
     assert told_grant(used, "b") == "grant g1: 2 of 2, 15 of 30 spent, until 1970-01-01 00:00 UTC"
     often = replace(used, grant=replace(GRANT, times_max=0, amount_max=0))
     assert told_grant(often, "a") == "grant g1: use 1, until 1970-01-01 00:00 UTC"
+
+
+def test_a_grant_until_a_moment_that_no_calendar_has_is_refused() -> None:
+    with pytest.raises(RequestRejected, match="a moment within a year"):
+        check_grant(replace(GRANT, until_ms=2**70), 0)

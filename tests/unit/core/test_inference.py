@@ -35,3 +35,7 @@ def test_a_model_finishes_with_stop_tool_or_error() -> None:
 def test_a_model_is_known_by_name_and_window_and_its_price_may_be_unknown() -> None:
     assert ModelInfo("small", 8192).price is None
     assert ModelInfo("small", 8192, Price(0, 0)).price is not None
+
+
+def test_the_text_of_a_reason_is_taken_for_it() -> None:
+    assert ModelResult("a", finish_reason="error").finish_reason is FinishReason.ERROR  # type: ignore[arg-type]  # as engines made by hand say it

@@ -15,7 +15,7 @@ from remit.core.schema.json_text import (
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1, "a": 1}', "NaN", "[1,]", "", "'a'", '"\\ud800"', "[1e999]", "\ud800", "1" * 5000]
+    "text", ['{"a": 1, "a": 1}', "NaN", "[1,]", "", "'a'", '"\\ud800"', "[1e999]", "[1E+400]", "\ud800", "1" * 5000]
 )
 def test_what_is_no_json_or_has_a_key_twice_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -10,7 +10,6 @@ from remit.core.run.messages import (
     Role,
     assistant_message,
     check_message,
-    message_from_json,
     system_message,
     tool_message,
     user_message,
@@ -79,43 +78,6 @@ def test_fields_that_do_not_fit_the_role_are_refused(message: Message, complaint
 def test_an_assistant_message_is_refused_when_one_of_its_calls_is_incomplete() -> None:
     with pytest.raises(RequestRejected, match="has no id"):
         check_message(assistant_message("", (ToolCall("", "read_file"),)))
-
-
-@pytest.mark.req("3.3")
-@pytest.mark.parametrize(
-    ("wire", "thought"),
-    [
-        ({"reasoning": "a"}, "a"),
-        ({"reasoning_content": "b"}, "b"),
-        ({"reasoning": "a", "reasoning_content": "b"}, "b"),
-        ({"reasoning": "a", "reasoning_content": ""}, "a"),
-        ({"reasoning": "a", "reasoning_content": None}, "a"),
-    ],
-)
-def test_reasoning_content_wins_over_reasoning(wire: dict[str, str | None], thought: str) -> None:
-    assert message_from_json({"role": "assistant", **wire}).reasoning == thought
-
-
-@pytest.mark.req("3.3")
-def test_a_message_is_read_from_its_wire_form() -> None:
-    wire = {
-        "role": "assistant",
-        "content": None,
-        "refusal": None,
-        "tool_calls": [{"id": "call_1", "name": "read_file", "arguments": {"path": "main.py"}}],
-    }
-    assert message_from_json(wire) == assistant_message("", (CALL,))
-
-
-@pytest.mark.parametrize("wire", [{"role": "robot"}, {"content": "hi"}, {"role": "user", "content": 3}])
-def test_a_wire_form_that_is_no_message_is_refused(wire: dict[str, object]) -> None:
-    with pytest.raises(RequestRejected, match="not a message"):
-        message_from_json(wire)
-
-
-def test_a_wire_form_is_checked_like_any_message() -> None:
-    with pytest.raises(RequestRejected, match="needs a content"):
-        message_from_json({"role": "user"})
 
 
 def test_a_message_with_a_stored_text_survives_json() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import canonical_json
 from remit.core.work.orders import (
     ALTERNATIVES_MAX,
     ARGUMENTS_MAX,
@@ -98,3 +99,23 @@ def test_every_form_is_read_and_written_back() -> None:
     assert orders[0].args[0] == ("plain", Literal("1"))
     assert dict(orders[1].text)["plain"] == Exact("Hi")
     assert orders[2] == Order(either=(Order("a"), Order("b", note="late")), note="early")
+
+
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [
+        ({"tool": "act", "args": {"to": {"value": {"lookup": {"tool": "find", "field": "id"}}}}}, "to"),
+        ({"tool": "act", "args": {"to": [{"order": {"number": 1, "field": "id"}}]}}, "to"),
+        ({"tool": "act", "text": {"body": {"template": "Dear {name}"}}}, "slots"),
+    ],
+)
+def test_a_look_up_within_a_value_and_a_slot_that_nothing_fills_are_refused(order: dict[str, Any], key: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        orders_of([order])
+    assert refused.value.details == {"order": 1, "key": key}
+
+
+def test_a_value_that_looks_like_a_look_up_is_written_as_a_literal() -> None:
+    odd = {"value": {"lookup": {"tool": "find", "field": "id"}}}
+    (order,) = orders_of([{"tool": "act", "args": {"to": {"literal": odd}, "mode": {"kind": {"lookup": "x"}}}}])
+    assert dict(order.args)["to"] == Literal(canonical_json(odd).decode())

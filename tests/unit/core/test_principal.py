@@ -140,3 +140,9 @@ def test_a_run_of_a_principal_names_it_and_the_program_that_speaks_for_it(agent:
     # A user who is named like the owner of the store is not the owner.
     assert (acting.owner, may_approve_own(acting, "ada")) == ("", False)
     assert (permissions_of(manifest), permissions_of(acting)) == (("email.read", "vault.open"), ("email.read",))
+
+
+@pytest.mark.parametrize("given", ["ann", None, {"tenant_id": "acme"}])
+def test_what_is_no_principal_acts_for_nobody(given: object) -> None:
+    with pytest.raises(RequestRejected, match="is no Principal"):
+        check_principal(given)  # type: ignore[arg-type]

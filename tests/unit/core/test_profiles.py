@@ -7,7 +7,15 @@ from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary, DecisionRight, Exhaustion, Then
 from remit.core.limits.budget import FIELDS, Dimension, assign
 from remit.core.limits.escalation import Trigger
-from remit.core.limits.profiles import BOUNDARY_UNKNOWN, GUARDED, KNOWN, PROFILES, STANDARD, boundary_named
+from remit.core.limits.profiles import (
+    BOUNDARY_UNKNOWN,
+    GUARDED,
+    KNOWN,
+    PROFILES,
+    STANDARD,
+    boundary_named,
+    declared_boundary,
+)
 from remit.core.limits.tool_policy import StateWrite
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
@@ -174,3 +182,10 @@ def test_a_boundary_is_found_by_its_name_or_refused_with_the_names_there_are() -
     with pytest.raises(RequestRejected, match="use one of standard, guarded, research_assistant") as caught:
         boundary_named("x" * 1000)
     assert (caught.value.code, caught.value.details) == (BOUNDARY_UNKNOWN, {"boundary": "x" * 80})
+
+
+@pytest.mark.parametrize("tier", [0, 8, -1])
+def test_a_boundary_with_a_tier_that_is_none_is_refused_by_its_field(tier: int) -> None:
+    with pytest.raises(RequestRejected, match=rf"BOUNDARY_INVALID.*boundary\.tier_max={tier} cannot be used"):
+        declared_boundary(Boundary(tier_max=tier))
+    assert declared_boundary(GUARDED) is GUARDED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.journal.queued import Claim, Claimed, ClaimWord, judged
+from remit.core.journal.queued import Claim, Claimed, ClaimWord, claim_outcome
 
 MINE, THEIRS = "mine", "theirs"
 
@@ -28,4 +28,4 @@ def claimed(by: str, attempt: int = 1) -> Claim:
 def test_a_call_begins_once_unless_a_later_attempt_may_repeat_it(
     last: Claim | None, wanted: Claim, found: Claimed
 ) -> None:
-    assert judged(last, wanted) is found
+    assert claim_outcome(last, wanted) is found

@@ -178,3 +178,11 @@ def test_a_tenant_has_one_quota_per_period() -> None:
     quota = Quota("a", Period.DAY, Budget(steps=1))
     with pytest.raises(RequestRejected, match="two quotas per day; keep one"):
         check_quotas([quota, Quota("b", Period.DAY, Budget(steps=1)), quota])
+
+
+def test_a_quota_that_is_an_object_is_read_as_one_and_anything_else_is_refused_by_its_field() -> None:
+    said = {"tenant": "acme", "period": "day", "caps": {"output_tokens": 5}}
+    assert check_quotas([said]) == (Quota("acme", Period.DAY, Budget(output_tokens=5)),)  # type: ignore[list-item]
+    for wrong in ("acme", 3, {**said, "caps": 7}, Quota("acme", Period.DAY, 7)):  # type: ignore[arg-type]
+        with pytest.raises(RequestRejected, match="QUOTA_INVALID"):
+            check_quotas([wrong])  # type: ignore[list-item]

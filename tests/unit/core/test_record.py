@@ -4,7 +4,16 @@ from hashlib import sha256
 import pytest
 
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
-from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, MadeByHand, Record, digest_of, replace, text_paths
+from remit.core.record import (
+    TEXT_INLINE_BYTES_MAX,
+    BlobRef,
+    MadeByHand,
+    Record,
+    digest_of,
+    once_a_record,
+    replace,
+    text_paths,
+)
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, Role, user_message
@@ -84,3 +93,17 @@ class Line(Record):
 def test_texts_stand_where_neither_a_number_nor_an_enum_is_declared() -> None:
     assert [*text_paths(Line)] == ["name", "notes"]
     assert "tool_choice.function_name" in text_paths(ModelRequest)
+
+
+def test_what_is_said_of_a_record_is_remembered_for_it_and_for_none_that_is_equal() -> None:
+    asked: list[BlobRef] = []
+
+    @once_a_record(2)
+    def said_of(record: BlobRef) -> int:
+        asked.append(record)
+        return record.size_bytes
+
+    first, equal, other = BlobRef(b"a", 1), BlobRef(b"a", 1), BlobRef(b"b", 2)
+    assert [said_of(first), said_of(first), said_of(equal), said_of(other), said_of(first)] == [1, 1, 1, 2, 1]
+    # Only so many are kept: the first was forgotten for the other.
+    assert list(map(id, asked)) == list(map(id, [first, equal, other, first]))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from remit.core.record import JsonObject
@@ -11,6 +12,7 @@ from remit.core.schema.schema_work import (
     References,
     ViolationListing,
     is_deeper,
+    parts_of,
     pointer,
     visits_of,
 )
@@ -177,3 +179,36 @@ def test_what_stands_in_an_array_is_reached() -> None:
     inner: JsonObject = {"type": "string"}
     schema: JsonObject = {"allOf": [inner], "$defs": {"unused": {}}}
     assert id(inner) in References(schema, {}).reached(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "parts"),
+    [
+        ({}, 1),
+        ({"properties": {"a": {"type": "string"}, "b": True}, "required": ["a"]}, 7),
+        ({"properties": {"a": {"$ref": "#"}}}, 0),
+        ({"$dynamicRef": "#here"}, 0),
+        # A property of that name refers to nothing.
+        ({"properties": {"$ref": {}}}, 3),
+    ],
+)
+def test_the_parts_of_a_schema_are_counted_unless_one_refers_to_another(schema: JsonObject, parts: int) -> None:
+    assert parts_of(schema) == parts
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"anyOf": [{"items": {"type": "integer"}}, {"type": "object", "additionalProperties": {"minLength": 3}}]},
+        {
+            "allOf": [{"not": {"enum": [1]}}, {"patternProperties": {"a": False, "b": True}}],
+            "propertyNames": {"maxLength": 1},
+        },
+    ],
+)
+@pytest.mark.parametrize("value", [1, [1, [2, "x"]], {"a": [1, 2], "bb": {"c": None}}])
+def test_no_listing_meets_more_than_the_parts_of_a_schema_times_those_of_a_value(
+    schema: JsonObject, value: Any
+) -> None:
+    assert visits(schema, value) <= parts_of(schema) * len(msgspec.json.encode(value))

@@ -23,6 +23,7 @@ from remit.core.run.messages import user_message
 from remit.inference.endpoint import serving as served
 from remit.inference.endpoint.faults import REFUSAL_BYTES_MAX
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
+from remit.inference.openai.dialects import Grammars
 from remit.inference.openai.engine import OpenAIEngine, open_openai
 from remit.inference.openai.spec import VENDOR_URL, Endpoint
 from remit.inference.specs import EngineSettings
@@ -286,7 +287,7 @@ def test_the_vendors_limit_has_its_own_name() -> None:
 
 def test_the_vendor_is_sent_no_grammar_which_it_would_refuse() -> None:
     engines = [OpenAIEngine(Endpoint("tiny", url), key=KEY) for url in (VENDOR_URL, "http://127.0.0.1:1/v1")]
-    assert [engine.takes_grammars for engine in engines] == [False, True]
+    assert [engine._dialect.grammars is Grammars.NONE for engine in engines] == [True, False]
 
 
 @pytest.mark.parametrize("rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar"])

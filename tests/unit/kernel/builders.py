@@ -9,10 +9,11 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, Provenance, RunStarted
+from remit.core.journal.arrivals import Arrival, Happened, RunStarted
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.codec import encode_turn, hash_turn
 from remit.core.journal.commands import AskHuman, CallCode, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import NodeEntered
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary

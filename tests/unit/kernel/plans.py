@@ -4,8 +4,9 @@ from typing import Any
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import CodeReturned, Election, ProposedCall
+from remit.core.journal.arrivals import CodeReturned, Election
 from remit.core.journal.commands import CallCode, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import Manifest
 from remit.core.run.usage import TokenUsage

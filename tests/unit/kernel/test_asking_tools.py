@@ -7,9 +7,9 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, Refusal
 from remit.core.journal import arrivals, rulings
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, TimerPurpose
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer, Rung
 from remit.core.limits.boundary import Boundary, Condition, Exhaustion, Then
 from remit.core.limits.budget import Budget, Dimension

@@ -4,8 +4,8 @@ import pytest
 
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.journal import rulings
-from remit.core.journal.arrivals import ProposedCall, Provenance
 from remit.core.journal.commands import CallTool
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.limits.boundary import Boundary, BoundaryMode, Exhaustion
 from remit.core.limits.budget import Budget, Dimension
 from remit.core.limits.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition

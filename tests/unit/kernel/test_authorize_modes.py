@@ -4,8 +4,8 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.journal import rulings
-from remit.core.journal.arrivals import Provenance
 from remit.core.journal.commands import AskHuman, CallTool
+from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then
 from remit.core.limits.budget import Budget, Dimension

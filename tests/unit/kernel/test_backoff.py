@@ -8,8 +8,8 @@ from remit.core.journal.rulings import RetryPlanned
 from remit.core.limits.budget import Budget
 from remit.kernel.budget.backoff import BACKOFF_MS_FIRST, backoff_ms, cooled_at_ms
 from remit.kernel.results.doubt import LOST
-from remit.kernel.state import Streak
 from remit.kernel.tally import Tally
+from remit.kernel.traces import Streak
 from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 

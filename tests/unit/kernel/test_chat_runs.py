@@ -13,7 +13,7 @@ from remit.core.journal.arrivals import Happened
 from remit.core.journal.commands import ReconcileTool, TimerPurpose
 from remit.core.limits.budget import Budget
 from remit.core.run.contract import Mode
-from remit.core.run.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.run.lifecycle import LIFECYCLE_TRANSITIONS, LifecycleState
 from remit.core.schema.json_schema import Violation
 from remit.core.work.goal import Criterion, Goal, RequiredAction
 from remit.core.work.graph import Node, NodeKind
@@ -71,7 +71,7 @@ def test_a_chat_is_broken_off_from_wherever_it_stands(arrival: arrivals.Arrival,
     run = Run()
     run.take(arrival)
     assert stations(run) == ["INIT", "PREPARE", "EXECUTE", station]
-    assert all(is_lifecycle_move(before, after) for before, after in pairwise(stations(run)))
+    assert all(after in LIFECYCLE_TRANSITIONS[before] for before, after in pairwise(stations(run)))
 
 
 # The codes a run can end with, and how it comes to each.

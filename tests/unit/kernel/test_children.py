@@ -13,7 +13,7 @@ from remit.core.work.graph import Edge, Graph, Node, NodeKind
 from remit.kernel.children import child_charges
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.notices import CHILD_LOST
-from remit.kernel.state import ChildTrace
+from remit.kernel.traces import ChildTrace
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
-from remit.core.journal.arrivals import ProposedCall, Provenance
 from remit.core.journal.commands import CallTool
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import RunEnded, ToolCallRefused
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
@@ -125,6 +125,7 @@ SEEN = {
     "objection": 'objection == "REPEAT"',
     "labels": 'labels == ["private", "secret"]',
     "user": 'user == "ada"',
+    "user_named": "user_named",
     "tenant": 'tenant == "acme"',
     "channel": 'channel == "background"',
     "agent": 'agent == "worker"',
@@ -278,6 +279,19 @@ def test_the_users_that_a_call_is_about_stand_in_arguments_that_are_declared_or_
     text: str, users: str
 ) -> None:
     assert held(f"users == {users}", call_of(text)) == [True]
+
+
+@pytest.mark.parametrize(
+    ("when", "text", "told"),
+    [
+        ('"eve" in users', '{"user_id": "eve"}', "user_id='eve', and the user who asks is 'ada'"),
+        ("size(users) == 0", "{}", ""),
+        ("depth >= 0", '{"user_id": "eve"}', ""),
+    ],
+)
+def test_a_condition_that_looks_at_people_tells_which_argument_names_whom(when: str, text: str, told: str) -> None:
+    verdict = authorize(call_of(text), tally_of(ruled(when, then=Then.REFUSE)))
+    assert (told in verdict.reason) if told else verdict.reason.endswith("c0"), verdict.reason
 
 
 @pytest.mark.req("4.36")

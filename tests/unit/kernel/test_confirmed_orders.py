@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.journal.arrivals import ProposedCall, order_of
+from remit.core.journal.proposed_call import ProposedCall, order_of
 from remit.core.limits.authority import Authority, StandsFor, ValueOrigin
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget

@@ -6,8 +6,8 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.journal import arrivals, rulings
-from remit.core.journal.arrivals import Provenance
 from remit.core.journal.commands import AskHuman, AskPurpose, CallCode, CallModel, CallTool, Retrieve, TimerPurpose
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import Answer, FallbackChosen, Rung
 from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, Rate, Then
 from remit.core.limits.budget import Budget, Dimension

@@ -152,7 +152,7 @@ def test_where_nothing_is_foreseen_nothing_is_computed() -> None:
 # What every way through a plan still takes.
 
 
-def floors(graph: Graph) -> dict[str, Charges]:
+def floors(graph: Graph) -> dict[str, Charges | None]:
     compiled = compile_graph(graph)
     found = floors_of(compiled, manifest_of(graph=graph, plan=PLAN))
     assert found is not None

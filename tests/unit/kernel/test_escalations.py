@@ -7,8 +7,9 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Happened, Provenance
+from remit.core.journal.arrivals import Happened
 from remit.core.journal.commands import TimerPurpose
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import RunEnded
 from remit.core.limits.boundary import Boundary, Condition, Exhaustion, Then
 from remit.core.limits.budget import Budget

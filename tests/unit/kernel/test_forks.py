@@ -6,6 +6,7 @@ from remit.core.failure import ArrivalFault, Ending
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.arrivals import RunForked
 from remit.core.journal.commands import AskPurpose, CallModel, CallTool, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer
 from remit.core.limits.boundary import APPROVAL_WAIT_MS_MAX, Boundary, BoundaryMode
 from remit.core.limits.tools import Effect, ToolDefinition
@@ -117,7 +118,7 @@ def test_nothing_but_a_copy_is_told_that_it_was_forked() -> None:
     ],
 )
 def test_what_the_origin_did_since_is_done_again_only_by_a_person(
-    mode: BoundaryMode, call: arrivals.ProposedCall, why: str
+    mode: BoundaryMode, call: ProposedCall, why: str
 ) -> None:
     free = Run(manifest_of(boundary=Boundary(mode=mode, approval_effects=(), approval_categories=())))
     fork = resumed(copied(free, earlier=(WROTE,)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.journal.arrivals import Provenance
+from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import Authority, StandsFor
 from remit.core.limits.boundary import Boundary, Condition, Then
 from remit.core.limits.budget import Budget, Dimension

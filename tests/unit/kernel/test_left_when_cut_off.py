@@ -6,7 +6,7 @@ from remit.core.failure import Ending
 from remit.core.journal.arrivals import CancelRequested, PauseRequested, RunHalted
 from remit.core.journal.commands import StartChild, TimerPurpose
 from remit.core.journal.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN
-from remit.kernel.results.grounding import all_left, cut_off_beneath, left_by, refused_by
+from remit.kernel.results.proven_effects import all_left, cut_off_beneath, left_by, refused_by
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants
 
 CANCEL = CancelRequested("ada")

@@ -6,8 +6,9 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
 from remit.core.journal import arrivals, rulings
-from remit.core.journal.arrivals import ApprovalGiven, Provenance
+from remit.core.journal.arrivals import ApprovalGiven
 from remit.core.journal.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, TimerPurpose, packet_version
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import Answer
 from remit.core.journal.turn import Decision
 from remit.core.limits.authority import ValueOrigin

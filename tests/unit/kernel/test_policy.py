@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.failure import Ending, Refusal
-from remit.core.journal.arrivals import OVER_RATE
 from remit.core.journal.commands import AskHuman, CallTool, StartChild
+from remit.core.journal.proposed_call import OVER_RATE
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.boundary import Boundary, DecisionRight, Rate, Whose
 from remit.core.limits.tool_policy import StateWrite

@@ -18,7 +18,8 @@ from remit.core.work.values import Output, ValueKind
 from remit.kernel.fold import snapshot
 from remit.kernel.fold.snapshot import DERIVED, layout_of, snapshot_of, state_from
 from remit.kernel.results.doubt import LOST
-from remit.kernel.state import CallTrace, RunState, Streak
+from remit.kernel.state import RunState
+from remit.kernel.traces import CallTrace, Streak
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, child_step, code_step, plan_of, vote_of
 

@@ -6,15 +6,16 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.journal import rulings
-from remit.core.journal.arrivals import ChildEnded, ChildLost, Happened, ProposedCall
+from remit.core.journal.arrivals import ChildEnded, ChildLost, Happened
 from remit.core.journal.commands import StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace
 from remit.core.schema.json_schema import Violation
 from remit.kernel.results.endings import NAMES_SHOWN_MAX
-from remit.kernel.results.grounding import LEFT_MAX, NO_ARGUMENTS, left_by, refused_by
+from remit.kernel.results.proven_effects import LEFT_MAX, NO_ARGUMENTS, left_by, refused_by
 from tests.unit.kernel.builders import Run, known, lawful, manifest_of, wants
 
 WRONG = (Violation("/n", "type", "is not a number"),)

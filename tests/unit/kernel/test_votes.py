@@ -12,7 +12,7 @@ from remit.core.record import replace
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import NodeOutcome
 from remit.kernel.results.votes import in_order, voting_answers
-from remit.kernel.state import ChildTrace
+from remit.kernel.traces import ChildTrace
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.runs import fold_journal
 from tests.unit.kernel.builders import manifest_of

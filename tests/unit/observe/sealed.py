@@ -12,7 +12,7 @@ from remit.core.record import replace
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.proof.findings import Verification
-from remit.observe.proof.verify import verify_run
+from remit.observe.proof.verify import AcceptedKeys, verify_run
 from remit.orchestrate.loop.durability import barrier_of
 from remit.testing.world import SimulatedWorld
 from tests.simulation.scenarios import played_world
@@ -30,7 +30,7 @@ class Sealed(NamedTuple):
     heads: tuple[SignedHead, ...]
     logged: tuple[SignedHead, ...]
 
-    def verified(self, *, signer: str | None = SIGNER.did) -> Verification:
+    def verified(self, *, signer: AcceptedKeys = SIGNER.did) -> Verification:
         """What verifying it finds."""
         return verify_run(self.run_id, self.data, self.heads, self.logged, signer, self.blobs.get)
 

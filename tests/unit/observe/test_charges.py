@@ -23,7 +23,7 @@ from remit.core.run.inference import ModelInfo, Price
 from remit.core.run.manifest import Origin
 from remit.core.run.usage import TokenUsage
 from remit.observe.cost.charges import Expense, RunCost, own_amounts, run_cost, totalled
-from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from tests.simulation.play import demo_manifest, demo_world

@@ -29,7 +29,7 @@ from remit.core.work.graph import Node, NodeKind
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.history import read_history, states
+from remit.observe.linked_turns import read_history, states
 from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.plan_graph import plan_graph

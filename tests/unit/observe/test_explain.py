@@ -131,6 +131,7 @@ def test_a_run_that_has_only_begun_is_under_way() -> None:
     assert sentence(explain(state, reading_of([turn]))).endswith("and has not ended: it is under way at think.")
 
 
+@pytest.mark.slow
 def test_a_paused_run_says_where_it_stands() -> None:
     paused = next(run for seed in range(200) for run in runs_of(seed) if run.state.place.paused)
     assert "it is paused at" in sentence(explained(paused))

@@ -35,7 +35,7 @@ from remit.observe.cost.like_runs import (
     needs_of,
     shortfall_in,
 )
-from remit.observe.history import History, read_history, states
+from remit.observe.linked_turns import History, read_history, states
 from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.observe.views.sentence import said_needs, said_stopped, sentence

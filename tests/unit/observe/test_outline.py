@@ -22,7 +22,6 @@ from remit.core.journal.arrivals import (
     ModelAnswered,
     OutcomeJudged,
     PauseRequested,
-    ProposedCall,
     QuestionAnswered,
     ResumeRequested,
     RetryRequested,
@@ -43,6 +42,7 @@ from remit.core.journal.commands import (
     Retrieve,
     StartChild,
 )
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     AddendumNoted,
     Answer,
@@ -76,7 +76,7 @@ from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.observe.patterned import BAD, FAILS, GOOD, Ran, planned, voted
 from tests.unit.observe.sealed import simulated
-from tests.unit.observe.test_history import read
+from tests.unit.observe.test_linked_turns import read
 
 REACHES = [StepKind]
 
@@ -251,6 +251,7 @@ def test_a_refusal_without_its_answer_has_no_arguments() -> None:
     assert (step.kind, step.asked, step.reason) == (StepKind.REFUSED, "", "no")
 
 
+@pytest.mark.slow
 def test_every_step_of_every_scenario_is_told_once_and_where_it_was_ordered() -> None:
     kinds = set()
     for seed in range(64):

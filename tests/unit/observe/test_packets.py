@@ -20,7 +20,7 @@ from remit.observe.people.packets import (
     changes,
     group_of,
     grouped,
-    is_named,
+    names_version,
     origins_of,
     too_late,
 )
@@ -54,8 +54,8 @@ def test_the_version_of_a_packet_covers_every_call_in_it() -> None:
     ("named", "means"), [("a" * 64, True), ("a" * 12, True), ("a" * 11, False), ("", False), ("a" * 11 + "b", False)]
 )
 def test_a_version_is_named_by_enough_of_its_digits(named: str, means: bool) -> None:
-    assert is_named("a" * 64, named) is means
-    assert not is_named("", named)
+    assert names_version("a" * 64, named) is means
+    assert not names_version("", named)
 
 
 @pytest.mark.parametrize(

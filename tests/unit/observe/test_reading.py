@@ -9,7 +9,8 @@ from remit.core.journal.rulings import ApprovalCounted, ChildHeld, CommandSettle
 from remit.core.journal.turn import Decision, Turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.reading import UNREAD, Fact, FactKind, Reading, reading_of
+from remit.observe.fact import Fact, FactKind
+from remit.observe.reading import UNREAD, Reading, reading_of
 from remit.observe.steps import StepKind
 from scripts.make_golden import GOLDEN, read_journal
 from tests.simulation.play import demo_manifest, demo_world

@@ -11,7 +11,7 @@ from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.observe.sealed import simulated
-from tests.unit.observe.test_history import read
+from tests.unit.observe.test_linked_turns import read
 
 DEMO = demo_world().finish(demo_manifest())
 

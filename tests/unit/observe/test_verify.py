@@ -87,6 +87,18 @@ def test_a_tail_that_was_recomputed_and_signed_by_somebody_else_is_found() -> No
     assert {"SIGNER_UNTRUSTED", "HEAD_MISMATCH"} <= {finding.code for finding in mixed.verified(signer=None).findings}
 
 
+def test_heads_of_several_keys_verify_where_all_of_them_are_accepted_and_only_there() -> None:
+    theirs = seal("demo", DEMO.data, DEMO.blobs, MALLORY)
+    mixed = DEMO._replace(heads=(*DEMO.heads[:1], *theirs.heads[1:]), logged=())
+    both = frozenset({SIGNER.did, MALLORY.did})
+    found = mixed.verified(signer=both)
+    assert found.ok
+    assert found.signer == ", ".join(sorted(both))
+    assert "SIGNER_UNTRUSTED" in {finding.code for finding in mixed.verified(signer=None).findings}
+    assert "SIGNER_UNTRUSTED" in {finding.code for finding in mixed.verified(signer=SIGNER.did).findings}
+    assert "SIGNER_UNTRUSTED" in {finding.code for finding in mixed.verified(signer=frozenset({SIGNER.did})).findings}
+
+
 def test_without_a_trusted_signer_the_verdict_names_whoever_signed() -> None:
     forged = seal("demo", rechained(edited(DEMO.data, 2), 2), DEMO.blobs, MALLORY)
     assert forged.verified(signer=None).ok
@@ -222,8 +234,8 @@ def test_an_effect_needs_a_head_and_a_read_does_not() -> None:
     assert needs_a_head(replace(read, decisions=(replace(call, mutating=True),)))
 
 
-def test_only_a_redaction_is_harmless() -> None:
-    assert {Fault.BLOB_REDACTED, Fault.TURN_REDACTED} == HARMLESS
+def test_what_was_redacted_and_what_was_refused_is_harmless() -> None:
+    assert {Fault.BLOB_REDACTED, Fault.TURN_REDACTED, Fault.ENTRIES_REFUSED} == HARMLESS
 
 
 def before_each_turn(seed: int) -> Iterator[tuple[RunState, Turn]]:

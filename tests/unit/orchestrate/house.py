@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -21,7 +22,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.replay import AuditVerdict, audit, kept_texts
 from remit.orchestrate.ports import Store
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
@@ -92,7 +93,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 def scripted(*replies: JsonObject, tools: Iterable[object] = ()) -> Kit:
     """A kit with a scripted model."""
-    return kit_of(ScriptedEngine(replies), Registry(tools))
+    return engine_kit(ScriptedEngine(replies), Registry(tools))
 
 
 def calls(name: str, **arguments: object) -> JsonObject:
@@ -105,9 +106,12 @@ def request(text: str = "please", *, session_id: str = "") -> SystemRequest:
     return SystemRequest((user_message(text),), session_id=session_id)
 
 
+_NUMBERS = count()
+
+
 def signal(kind: Signal, run_id: str, by: str = "ada", **payload: object) -> UserSignal:
-    """What a person tells a run."""
-    return UserSignal("signal", kind, run_id, by, payload=payload)
+    """What a person tells a run, each time something new."""
+    return UserSignal(f"signal-{next(_NUMBERS)}", kind, run_id, by, payload=payload)
 
 
 def approval(packet_id: str, kind: Signal = Signal.APPROVE, **payload: object) -> UserSignal:

@@ -9,8 +9,10 @@ from typing import Any
 import remit
 from remit import Kit, Registry, ScriptedEngine, System, Terms, tool
 from remit.backend.clock import WallClock
+from remit.core.journal.signing import Signer
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
+from remit.orchestrate.gateway.told_mark import ToldMark
 from remit.tool.builtin.ask_person import people_tools
 from remit.wire.channels import ChannelRules, Permissions
 from remit.wire.deliveries import HandedMessage
@@ -18,6 +20,8 @@ from remit.wire.payloads import PublishedMessage
 from remit.wire.subjects import LOOPS_BUCKET
 
 PATIENCE_S = 20.0
+# That of every gateway on paper.
+MARK = ToldMark(Signer.generate())
 RULES = ChannelRules(
     everywhere=Permissions(approve=("bob", "desk")),
     by_type={"closed": Permissions(view=(), submit_task=("desk",), cancel_own=("desk",), cancel_any=("chief",))},
@@ -45,11 +49,14 @@ class PaperBroker:
         self._count = 0
         self._news = asyncio.Event()
 
-    def send(self, subject: str, value: object, *, tries: int = 1) -> int:
-        """Publish something; gives its place."""
+    def send(self, subject: str, value: object, *, tries: int = 1, told: ToldMark | None = None) -> int:
+        """Publish something, perhaps as one who tells; gives its place."""
         self._count += 1
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        self.incoming.put_nowait(HandedMessage(subject=subject, data=data, place=self._count, tries=tries))
+        message = PublishedMessage(subject, {}, data)
+        headers = (message if told is None else told.marked(message)).headers
+        handed = HandedMessage(subject=subject, data=data, headers=headers, place=self._count, tries=tries)
+        self.incoming.put_nowait(handed)
         return self._count
 
     def task(self, name: str, prompt: str, **more: object) -> int:
@@ -107,6 +114,10 @@ class PaperBroker:
         self.ended[delivery.place] = "done"
         self._news.set()
 
+    async def leave(self, delivery: HandedMessage) -> None:
+        self.ended[delivery.place] = "left"
+        self._news.set()
+
     async def later(self, delivery: HandedMessage) -> None:
         self.ended[delivery.place] = "later"
         self._news.set()
@@ -146,7 +157,8 @@ async def serving(
     system: System, broker: PaperBroker, *replies: dict[str, Any], work: WireWork | None = None
 ) -> AsyncIterator[Gateway]:
     """A gateway that speaks for a system."""
-    gateway = Gateway(system, broker, work or WireWork(kit_of(*replies), Terms(), rules=RULES), clock=WallClock())
+    work = work or WireWork(kit_of(*replies), Terms(), rules=RULES)
+    gateway = Gateway(system, broker, work, clock=WallClock(), mark=MARK)
     await gateway.start()
     try:
         yield gateway

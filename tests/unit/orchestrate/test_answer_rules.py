@@ -13,7 +13,7 @@ from remit.core.schema.strict_yaml import YAML_BYTES_MAX
 from remit.core.work.goal import Criterion, Goal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.setup.answer_rules import JUDGE_NAME_TAKEN, judging_of, load_rules_again, ruled
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.validate.check import RULES_INVALID, compile_rules
 from remit.validate.rule_set import RetryPolicy, RuleSet
 
@@ -35,7 +35,7 @@ JUDGE = Judge([{"text": "{}"}])
 def under(folder: Path, text: str, judge: ScriptedEngine | None = None) -> tuple[Kit, Terms]:
     path = folder / "rules.yaml"
     path.write_text(text)
-    return ruled(kit_of(AGENT), Terms(), path, judge)
+    return ruled(engine_kit(AGENT), Terms(), path, judge)
 
 
 def test_rules_of_a_file_become_code_with_a_source_and_a_criterion(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, text: str | None,
     if text is not None:
         path.write_text(text)
     with pytest.raises(RequestRejected) as refused:
-        ruled(kit_of(AGENT), Terms(), path, None)
+        ruled(engine_kit(AGENT), Terms(), path, None)
     assert refused.value.code == code
 
 

@@ -15,9 +15,10 @@ from remit.core.limits.tier import TIERS
 from remit.core.limits.tool_policy import StateWrite
 from remit.kernel.authority.conditions import CONDITION_NAMES
 from remit.kernel.authority.intake import INTAKE_NAMES
-from remit.orchestrate.boundaries.boundary_file import parse_boundary, read_boundary
+from remit.orchestrate.boundaries.boundary_file import read_boundary
 from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
 from remit.orchestrate.boundaries.boundary_values import said_cap
+from tests.text_files import from_text
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs" / "boundaries.md").read_text(encoding="utf-8")
@@ -127,7 +128,7 @@ def test_every_boundary_in_the_guide_can_be_used() -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     assert blocks
     for block in blocks:
-        assert parse_boundary(block, "the guide").name not in KNOWN
+        assert from_text(read_boundary, block, "the guide").name not in KNOWN
 
 
 def test_the_example_keeps_the_conditions_of_the_profile_it_extends_and_adds_two() -> None:

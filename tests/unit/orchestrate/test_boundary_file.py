@@ -27,7 +27,7 @@ from remit.core.limits.boundary import (
 )
 from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.limits.escalation import Trigger
-from remit.core.limits.profiles import BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
+from remit.core.limits.profiles import BOUNDARY_INVALID, BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
 from remit.core.limits.tool_policy import StateWrite
 from remit.core.limits.tools import RATE_MAX, Effect, ToolCategory
 from remit.core.limits.trust import Reads
@@ -36,15 +36,14 @@ from remit.core.schema.strict_yaml import YamlFault
 from remit.core.work.goal import TaskClass
 from remit.kernel.budget.exhaustion import WAYS_OUT
 from remit.orchestrate.boundaries.boundary_file import (
-    BOUNDARY_INVALID,
     boundary_at,
     boundary_of,
     boundary_said,
     boundary_yaml,
-    parse_boundary,
     read_boundary,
 )
 from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars
+from tests.text_files import from_text
 
 FULL = """
 name: refunds
@@ -84,7 +83,7 @@ def refused(said: Any) -> RequestRejected:
 
 
 def test_a_file_says_every_dimension_of_a_boundary() -> None:
-    assert parse_boundary(FULL, "refunds.yaml") == Boundary(
+    assert from_text(read_boundary, FULL, "refunds.yaml") == Boundary(
         name="refunds",
         mode=BoundaryMode.AUDIT,
         reads_max=Reads.PRIVATE,
@@ -149,7 +148,7 @@ def test_a_condition_is_added_to_those_of_the_profile_and_one_of_the_same_name_t
 @pytest.mark.parametrize("said", ["off", False])
 def test_the_gate_can_be_switched_off(said: object) -> None:
     assert boundary_of({"name": "mine", "extends": "guarded", "authority": said}).authority is None
-    assert parse_boundary("name: mine\nextends: guarded\nauthority: off\n", "x").authority is None
+    assert from_text(read_boundary, "name: mine\nextends: guarded\nauthority: off\n", "x").authority is None
 
 
 def test_everything_is_spelled_all() -> None:
@@ -342,13 +341,13 @@ def test_a_json_file_holds_the_same_keys(tmp_path: Path) -> None:
 )
 def test_what_is_no_plain_yaml_is_refused_as_everywhere(text: str, fault: YamlFault) -> None:
     with pytest.raises(RequestRejected) as caught:
-        parse_boundary(text, "x.yaml")
+        from_text(read_boundary, text, "x.yaml")
     assert caught.value.code == fault
 
 
 @pytest.mark.parametrize("boundary", KNOWN.values(), ids=list(KNOWN))
 def test_every_boundary_of_the_house_can_be_written_and_read_and_keeps_its_version(boundary: Boundary) -> None:
-    again = parse_boundary(boundary_yaml(boundary), "x")
+    again = from_text(read_boundary, boundary_yaml(boundary), "x")
     assert again == boundary
     assert boundary_version(again) == boundary_version(boundary)
 
@@ -440,7 +439,7 @@ _BOUNDARIES = st.builds(
 @given(_BOUNDARIES)
 @settings(max_examples=60, deadline=None)
 def test_what_is_written_of_a_boundary_reads_back_as_the_same_one(boundary: Boundary) -> None:
-    again = parse_boundary(boundary_yaml(boundary), "x")
+    again = from_text(read_boundary, boundary_yaml(boundary), "x")
     assert again == boundary == boundary_of(boundary_said(boundary))
 
 

@@ -15,7 +15,7 @@ from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Trust
 from remit.core.record import replace
 from remit.orchestrate.boundaries.boundary_reach import idle_conditions
-from remit.orchestrate.boundaries.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_report import boundary_findings
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
 LOOK = ToolDefinition("look", "", OBJECT, effect=Effect.READ, network=False)
@@ -120,7 +120,7 @@ def test_a_run_that_reads_nothing_reads_no_secret(when: str) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda one: one.name)
 def test_a_check_names_them_and_without_tools_there_are_none(profile: Boundary) -> None:
-    found = checked(profile, (LOOK,))
+    found = boundary_findings(profile, (LOOK,))
     assert {one.name for one in found.idle} == set(idle(profile, LOOK))
     assert found.idle
-    assert checked(profile).idle == ()
+    assert boundary_findings(profile).idle == ()

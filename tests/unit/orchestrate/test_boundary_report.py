@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from remit.core.journal.arrivals import Provenance
+from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import Stakes
 from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
 from remit.core.limits.boundary_views import Stance, ToolReport
@@ -16,7 +16,7 @@ from remit.core.record import replace
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import Judgement
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
-from remit.orchestrate.boundaries.boundary_report import checked, described_boundary
+from remit.orchestrate.boundaries.boundary_report import boundary_findings, described_boundary
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -42,7 +42,7 @@ TOOLS = (
 
 
 def report(one: ToolDefinition, boundary: Boundary) -> ToolReport:
-    (only,) = checked(boundary, (one,)).tools
+    (only,) = boundary_findings(boundary, (one,)).tools
     return only
 
 
@@ -51,7 +51,7 @@ def test_a_delegation_that_may_change_something_is_as_risky_as_a_change() -> Non
 
 
 def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
-    found = checked(replace(STANDARD, mode=BoundaryMode.AUDIT))
+    found = boundary_findings(replace(STANDARD, mode=BoundaryMode.AUDIT))
     assert (found.name, found.mode, found.conditions) == ("standard", BoundaryMode.AUDIT, 0)
     assert found.version == boundary_version(replace(STANDARD, mode=BoundaryMode.AUDIT))
     assert (found.tools, found.missing) == ((), ())
@@ -136,7 +136,7 @@ class Ruled:
     ids=lambda boundary: boundary.name,
 )
 def test_the_report_says_of_every_tool_what_the_kernel_does(boundary: Boundary) -> None:
-    said = {one.tool: one.stance for one in checked(boundary, TOOLS).tools}
+    said = {one.tool: one.stance for one in boundary_findings(boundary, TOOLS).tools}
     assert said == {one.name: Ruled(boundary).stance(one) for one in TOOLS}
 
 
@@ -160,8 +160,8 @@ def test_what_the_category_of_a_tool_demands_is_named_with_its_risk() -> None:
 
 def test_tools_that_a_boundary_names_and_that_are_not_there_are_told() -> None:
     named = replace(STANDARD, allowed_tools=("look", "lok"), rates=(Rate("*", 1, 1), Rate("luk", 1, 1)))
-    assert checked(named, (LOOK,)).missing == ("lok", "luk")
-    assert checked(named).missing == ()
+    assert boundary_findings(named, (LOOK,)).missing == ("lok", "luk")
+    assert boundary_findings(named).missing == ()
 
 
 def test_a_boundary_is_told_by_its_dimensions() -> None:
@@ -189,8 +189,8 @@ def test_a_boundary_is_told_by_its_dimensions() -> None:
 
 
 def test_figures_that_nothing_charges_are_named_when_a_boundary_is_checked() -> None:
-    assert checked(CODING_ASSISTANT).uncharged == ("reflection_passes=2", "memory_writes=5")
-    assert checked(STANDARD).uncharged == ()
+    assert boundary_findings(CODING_ASSISTANT).uncharged == ("reflection_passes=2", "memory_writes=5")
+    assert boundary_findings(STANDARD).uncharged == ()
 
 
 def test_what_is_not_limited_and_what_is_spent_is_told_in_words() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.memory.small_ports import MemoryBell
+from remit.backend.memory.inbox import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.codec import encode_record
@@ -24,7 +24,7 @@ from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus as bus_module
 from remit.orchestrate.bus import subscription as subscription_module
 from remit.orchestrate.bus.bus import Bus, Listener
-from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.bus.subscription import Subscription, Subscriptions
 from tests.unit.orchestrate.house import scripted, store_of
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.told import Written, come_true
@@ -111,6 +111,49 @@ def test_whoever_stops_listening_hears_no_more() -> None:
             end()
             await written.turn("a", bus)
             assert heard == [0]
+
+    play(scene())
+
+
+def test_a_turn_asks_no_listener_and_no_subscriber_of_other_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def covers(subject: Subject, whose: RunBelonging) -> bool:
+        asked.append(subject.run_id)
+        return subject.run_id in ("", whose.run_id)
+
+    async def scene() -> None:
+        async with in_memory() as (bus, written):
+            others = [f"other-{number}" for number in range(100)]
+            ears = [bus.subscribe(Subject(run_id), chunks=True) for run_id in (*others, "a", "")]
+            for run_id in (*others, "a", ""):
+                bus.listen(Listener(lambda *_: None, lambda *_: None), Subject(run_id))
+            await written.turn("a", bus)
+            monkeypatch.setattr(Subject, "covers", covers)
+            await written.turn("a", bus)
+            answer = bus.answer("a", 1)
+            assert answer is not None
+            answer.send(StreamChunk("hi"))
+            assert set(asked) == {"", "a"}
+            assert len(ears) == 102
+
+    play(scene())
+
+
+@pytest.mark.slow
+def test_runs_whose_subscribers_were_dropped_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription_module, "ROOMS_MIN", 4)
+
+    async def scene() -> None:
+        async with in_memory() as (bus, _):
+            ears = Subscriptions()
+            for number in range(50):
+                ears.add(Subscription(bus, Subject(f"dropped-{number}"), None, chunks=False))
+                gc.collect()
+            kept = Subscription(bus, Subject("kept"), None, chunks=False)
+            ears.add(kept)
+            assert [ear.subject.run_id for ear in ears] == ["kept"]
+            assert len(vars(ears)["_by_run"]) <= 7
 
     play(scene())
 

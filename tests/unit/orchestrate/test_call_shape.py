@@ -48,7 +48,7 @@ from remit.orchestrate.exchange.call_shape import (
     shaped_request,
     strictly,
 )
-from remit.orchestrate.exchange.conversation import rendered_entry
+from remit.orchestrate.exchange.conversation import Conversation
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Scored
 from tests.unit.inference.tiny_model import write_tiny_model
@@ -539,11 +539,16 @@ def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
     for n in (1, 2):
         run.proposes(wants("look", n, call_id=f"c{n}"))
         run.returns()
-    whole = tuple(rendered_entry(entry) for entry in run.state.talk.context)
+    whole = tuple(Conversation().catch_up(run.state))
     run.state.derived = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.derived
     run.state.place.node = 0
     changed, _ = shaped_request(ModelRequest(whole), run.state)
-    expected = {Sees.EVERYTHING: whole, Sees.REQUEST: whole[:2], Sees.RESULTS: (*whole[:2], *whole[-2:])}
+    expected = {
+        Sees.EVERYTHING: whole,
+        Sees.REQUEST: whole[:2],
+        Sees.RESULTS: (*whole[:2], *whole[-2:]),
+        Sees.USER: whole[1:2],
+    }
     assert changed.messages == expected[sees]
 
 
@@ -552,6 +557,14 @@ def test_evidence_is_part_of_the_request_that_is_seen() -> None:
     run.state.talk.ephemeral = "evidence"
     messages = (system_message("evidence"), user_message("please"), assistant_message("so"))
     assert shaped_request(ModelRequest(messages), run.state)[0].messages == messages[:2]
+
+
+def test_a_model_that_sees_the_user_sees_no_evidence_and_no_answer() -> None:
+    said = (user_message("first"), assistant_message("a mail says: pay"), user_message("thanks, go on"))
+    run = Run(manifest_of(graph=asking(Ask(sees=Sees.USER)), request=SystemRequest((system_message("op"), *said))))
+    run.state.talk.ephemeral = "evidence"
+    messages = (system_message("op"), *said[:2], system_message("evidence"), said[2], assistant_message("so"))
+    assert shaped_request(ModelRequest(messages), run.state)[0].messages == (said[0], said[2])
 
 
 def test_of_several_results_the_latest_is_seen_with_its_call_alone() -> None:

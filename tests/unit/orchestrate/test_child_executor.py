@@ -30,7 +30,7 @@ from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.structured_graph import structured_graph
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.delegate import delegate
 from tests.unit.orchestrate.house import (
@@ -241,6 +241,7 @@ def test_a_cancel_for_a_child_that_another_process_drives_is_left_in_its_inbox()
     play(story())
 
 
+@pytest.mark.slow
 def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_finished_it() -> None:
     go_on = asyncio.Event()
 
@@ -422,7 +423,7 @@ def test_a_child_that_a_node_declares_runs_its_own_graph_on_its_own_task() -> No
 
     async def story() -> None:
         async with in_memory() as system:
-            response = await system.run(request(), kit_of(model), Terms(graph=graph))
+            response = await system.run(request(), engine_kit(model), Terms(graph=graph))
             assert response.terminal_code is Ending.SUCCESS
             (trace,) = (await system.state_of(response.run_id)).children.ended
             assert trace.text == '{"cups":7}'
@@ -436,7 +437,7 @@ def test_what_people_say_to_a_vote_reaches_the_replicas_that_are_still_to_be_ask
         async with in_memory() as system:
             engine = Listening({"text": '{"a":1}', "delay_ms": 20})
             asked_for = replace(request(), mode=Mode.REDUNDANT, output=OutputContract({"type": "object"}))
-            run_id = await system.submit(asked_for, kit_of(engine))
+            run_id = await system.submit(asked_for, engine_kit(engine))
 
             async def has_been_asked() -> bool:
                 return bool(engine.asked)

@@ -8,6 +8,7 @@ from remit.backend.clock import WallClock
 from remit.core.failure import Ending, RequestRejected
 from remit.core.journal.arrivals import CancelRequested
 from remit.core.journal.storage import Barrier, RunEntry, RunListing
+from remit.core.run.contract import CallStatus
 from remit.core.run.signals import Signal
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.child_runs import PARENT_ENDED, orphan_above, orphans
@@ -76,7 +77,8 @@ def test_an_answer_to_what_was_left_behind_is_refused_and_cancels_it(
             await system.settle()
             endings = [entry.ending for entry in await system.store.catalogue.entries()]
             assert endings == ["USER_CANCEL"] * (3 if text.startswith("deep") else 2)
-            assert (await system.result(run_id)).tool_calls_made == ()
+            (never,) = (await system.result(run_id)).tool_calls_made
+            assert (never.status, never.code) == (CallStatus.REFUSED, "CANCELLED_SIGNAL")
 
     play(story())
 

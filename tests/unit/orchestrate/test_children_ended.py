@@ -14,7 +14,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.child_runs import halted_beneath, held_now
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
@@ -106,6 +106,7 @@ def test_a_run_that_no_process_drives_is_open_once_another_process_cancelled_its
     play(story())
 
 
+@pytest.mark.slow
 def test_a_run_that_is_driven_hears_that_another_process_cancelled_its_child(tmp_path: Path) -> None:
     async def story() -> None:
         home = tmp_path / "home"
@@ -122,7 +123,7 @@ def test_a_run_that_is_driven_hears_that_another_process_cancelled_its_child(tmp
                 return at
 
             both = {"tool_calls": [*calls("helper", task="keep it")["tool_calls"], *calls("dig", at="x")["tool_calls"]]}
-            kit = kit_of(ScriptedEngine([ASKS, both, {"text": "thanks"}]), Registry([keep, helper, dig]))
+            kit = engine_kit(ScriptedEngine([ASKS, both, {"text": "thanks"}]), Registry([keep, helper, dig]))
             run_id = await system.submit(request(), kit)
 
             async def is_held() -> bool:

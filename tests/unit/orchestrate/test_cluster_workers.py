@@ -25,12 +25,12 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.executors.errands import Errand, Sender, ToolErrand, decode_errand, encode_errand, encode_report
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.orchestrate.workers import errand_worker
 from remit.orchestrate.workers.errand_worker import ErrandWorker
 from remit.testing.conformance.dispatch import a_call
 from tests.e2e.house import asking, calls, says, tell, until
-from tests.nats_server import clear
+from tests.nats_server import clear, fall_silent
 from tests.workforce import Crew, crew
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Till:
 
     def kit(self) -> Kit:
         """A run that pays, and says so."""
-        return kit_of(ScriptedEngine([calls("pay"), says("Paid.")]), [self.pay])
+        return engine_kit(ScriptedEngine([calls("pay"), says("Paid.")]), [self.pay])
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_a_run_is_driven_by_one_worker_and_performed_by_others(tmp_path: Path) -
 def test_a_cancel_stops_a_model_call_in_flight_on_another_worker_within_a_second(tmp_path: Path) -> None:
     async def story() -> None:
         model = Slow(says("Too late."))
-        async with crew(tmp_path, kit_of(model)) as workers:
+        async with crew(tmp_path, engine_kit(model)) as workers:
             await workers.drives()
             await workers.performs("model")
             program = await workers.program()
@@ -163,7 +163,7 @@ def test_a_cancel_stops_a_model_call_in_flight_on_another_worker_within_a_second
 def test_a_loop_worker_that_leaves_stops_nothing_and_the_next_waits_for_the_same_errand(tmp_path: Path) -> None:
     async def story() -> None:
         model = Slow(says("Done."))
-        async with crew(tmp_path, kit_of(model)) as workers:
+        async with crew(tmp_path, engine_kit(model)) as workers:
             first, _ = await workers.drives()
             await workers.performs("model")
             program = await workers.program()
@@ -179,17 +179,18 @@ def test_a_loop_worker_that_leaves_stops_nothing_and_the_next_waits_for_the_same
     play(story())
 
 
+@pytest.mark.slow
 def test_a_driver_that_wakes_up_after_its_lease_has_expired_changes_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         model = Slow(says("Done."))
-        async with crew(tmp_path, kit_of(model)) as workers:
+        async with crew(tmp_path, engine_kit(model)) as workers:
             first, _ = await workers.drives()
             stale = workers.stores[-1]
             await workers.performs("model")
             program = await workers.program()
             run_id = await program.submit(asking(), workers.kit)
             await until(lambda: model.asked, "the model is asked")
-            stale.link.stop_beating()
+            fall_silent(stale.link)
             second, _ = await workers.drives()
             await until(lambda: second.driven, "another takes the run over")
             model.may_answer.set()
@@ -200,6 +201,7 @@ def test_a_driver_that_wakes_up_after_its_lease_has_expired_changes_nothing(tmp_
     play(story())
 
 
+@pytest.mark.slow
 def test_a_call_whose_worker_fell_silent_is_in_doubt_and_its_late_outcome_settles_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +245,7 @@ async def at_last(look: Callable[[], Awaitable[T | None]]) -> T:
     return found
 
 
+@pytest.mark.slow
 def test_a_call_that_no_worker_has_begun_is_certainly_not_made_when_its_run_is_cancelled(tmp_path: Path) -> None:
     async def story() -> None:
         till = Till()
@@ -263,7 +266,7 @@ def test_what_no_worker_can_do_is_a_dead_letter_and_can_be_sent_again(tmp_path: 
     async def story() -> None:
         model = Slow(says("Done."))
         model.may_answer.set()
-        async with crew(tmp_path, kit_of(model)) as workers:
+        async with crew(tmp_path, engine_kit(model)) as workers:
             store = await workers.store()
             lane = Lane("model", model.model_info().name)
             worker = await workers.performs("model")
@@ -275,6 +278,9 @@ def test_what_no_worker_can_do_is_a_dead_letter_and_can_be_sent_again(tmp_path: 
             assert (letter.code, letter.name) == ("ERRAND_UNREADABLE", ErrandName("run", "1.1"))
             sent = await store.queue.letters.replay(letter.number)
             assert sent.name.attempt == 2
+            found = await store.queue.awaited(sent.name, lane, 10)
+            assert found is not None
+            assert found.came is Came.DEAD
             await until(lambda: worker.tasks.done["dead"] == 2, "it is no better than before")
             with pytest.raises(RequestRejected) as refused:
                 await store.queue.letters.replay(letter.number)
@@ -283,6 +289,7 @@ def test_what_no_worker_can_do_is_a_dead_letter_and_can_be_sent_again(tmp_path: 
     play(story())
 
 
+@pytest.mark.slow
 def test_an_errand_over_which_workers_die_is_given_to_a_few_and_ends_as_a_dead_letter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +318,7 @@ def test_an_errand_over_which_workers_die_is_given_to_a_few_and_ends_as_a_dead_l
     play(story())
 
 
+@pytest.mark.slow
 def test_forged_reports_and_errands_are_refused_and_nothing_happens(tmp_path: Path) -> None:
     """Of an errand that was never sent, of another run, of another kind, a second time; an errand under another name."""
 

@@ -60,7 +60,8 @@ def test_code_that_says_anything_else_failed(said: object, kind: str) -> None:
 
 
 def test_code_that_nobody_has_fails_the_command_and_not_the_process() -> None:
-    assert run(echoes, name="other") == CodeFailed("1.1", "there is no code here named 'other'")
+    why = "there is no code here named 'other'; give it to the kit under that name"
+    assert run(echoes, name="other") == CodeFailed("1.1", why, ErrorCode.CONFIG_PART_MISSING)
 
 
 def test_code_that_raises_fails_with_what_it_raised() -> None:

@@ -1,6 +1,6 @@
 """The conversation grows with its run and equals one that is rendered at once."""
 
-from remit.core.journal.arrivals import ContextFound, ModelAnswered, ToolReturned
+from remit.core.journal.arrivals import ContextFound, ToolReturned
 from remit.core.journal.commands import CallTool, Retrieve
 from remit.core.limits.boundary import Boundary, Exhaustion
 from remit.core.limits.budget import Budget
@@ -10,7 +10,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from remit.kernel.fold.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
-from remit.orchestrate.exchange.conversation import Conversation, rendered_entry
+from remit.orchestrate.exchange.conversation import Conversation
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import play
 
@@ -86,11 +86,6 @@ def test_evidence_that_is_withdrawn_leaves_no_trace() -> None:
     conversation.catch_up(run.state)
     run.state.talk.ephemeral = ""
     assert conversation.catch_up(run.state) == list(REQUEST.messages)
-
-
-def test_long_texts_stay_references() -> None:
-    reference = BlobRef(b"digest", 5000)
-    assert rendered_entry(ModelAnswered("1.0", reference, reference)) == assistant_message(reference, (), reference)
 
 
 def test_an_engine_takes_a_conversation_in_full_and_what_was_fetched_stays() -> None:

@@ -8,7 +8,7 @@ from remit import Grouping, Prices, Principal, RemitError, Scope, user_message
 from remit.core.failure import InvariantBroken
 from remit.core.limits.budget import FIELDS
 from remit.core.run.contract import SystemRequest
-from remit.observe.history import History
+from remit.observe.linked_turns import History
 from remit.orchestrate.facade import System
 from tests.unit.orchestrate.house import calls, helper, in_memory, scripted
 from tests.unit.orchestrate.stage import play

@@ -137,3 +137,27 @@ def test_a_step_that_is_cancelled_while_it_waits_for_its_turn_lets_the_next_one_
         assert (await first, await third) == ("done", "done")
 
     play(story())
+
+
+def test_a_beginning_whose_task_is_cancelled_before_it_began_lets_go_and_lets_the_next_one_pass() -> None:
+    async def story() -> None:
+        steps, order, gate = Steps(), list[str](), asyncio.Event()
+
+        async def step() -> None:
+            try:
+                await gate.wait()
+            finally:
+                await asyncio.sleep(0)
+                order.append("let go")
+
+        async def following() -> None:
+            order.append("next")
+
+        begin = asyncio.ensure_future(steps.begin("run", step()))
+        asyncio.get_running_loop().call_soon(lambda: [task.cancel() for task, _ in steps.under_way()])
+        with pytest.raises(asyncio.CancelledError):
+            await begin
+        await asyncio.wait_for(steps.finish("run", following()), 5)
+        assert (order, steps.under_way()) == (["let go", "next"], [])
+
+    play(story())

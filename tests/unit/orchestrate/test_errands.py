@@ -6,8 +6,9 @@ from typing import get_args
 import pytest
 
 from remit.core.failure import ErrorCode, InvariantBroken
-from remit.core.journal.arrivals import ModelFailed, ProposedCall
+from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text, digest_of
 from remit.core.run.contract import SystemRequest

@@ -25,7 +25,7 @@ from remit.orchestrate.exchange.sessions import SESSION_ENTRY_INVALID
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.patterns.planners import PLAN_MISSING
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.loader import TOOL_SOURCE_CHANGED, load_tools
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
@@ -91,7 +91,7 @@ def test_a_request_without_tools_is_offered_all_that_the_boundary_allows(
         engine = Listening({"text": "hello"})
         async with in_memory() as system:
             terms = Terms(Boundary(allowed_tools=allowed))
-            await system.run(replace(request(), tools=wanted), kit_of(engine, Registry([look, keep])), terms)
+            await system.run(replace(request(), tools=wanted), engine_kit(engine, Registry([look, keep])), terms)
         assert [tool.name for tool in engine.asked[0].tools] == offered
 
     play(story())
@@ -389,7 +389,7 @@ def test_a_tool_file_that_changed_is_refused_until_a_person_accepts_it(tmp_path:
 
     async def story() -> None:
         async with systems(store_of("embedded", tmp_path / "home")) as (system,):
-            kit = kit_of(open_engine(f"scripted:{script}", base=tmp_path), load_tools(str(file)))
+            kit = engine_kit(open_engine(f"scripted:{script}", base=tmp_path), load_tools(str(file)))
             waiting = (await system.run(request(), kit)).waiting_for
         assert waiting is not None
         file.write_text(text.replace("'stored '", "'kept '"))

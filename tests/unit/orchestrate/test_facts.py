@@ -7,17 +7,10 @@ import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import (
-    Arrival,
-    Happened,
-    ModelAnswered,
-    ModelFailed,
-    ProposedCall,
-    ToolFailed,
-    ToolReturned,
-)
+from remit.core.journal.arrivals import Arrival, Happened, ModelAnswered, ModelFailed, ToolFailed, ToolReturned
 from remit.core.journal.codec import decode_turn, encode_turn
 from remit.core.journal.commands import AskHuman, CallModel, CallTool, ReconcileTool
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Dimension

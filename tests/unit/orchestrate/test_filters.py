@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import Ending, Refusal
-from remit.core.journal.arrivals import CodeFailed, CodeReturned, ProposedCall
+from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.journal.arrivals import CodeFailed, CodeReturned
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import CallCode, CallTool
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import CallsFiltered, ToolCallRefused
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary
@@ -347,7 +348,9 @@ def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
     run.proposes(wants("look"))
     look_at = run.open(CallCode)[0]
     report = play(Performers(ProcessResources(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
-    assert report == CodeFailed(look_at.id, "there is no code here named 'filter:mask'")
+    assert isinstance(report, CodeFailed)
+    assert (report.command_id, report.code) == (look_at.id, ErrorCode.CONFIG_PART_MISSING)
+    assert "filter:mask" in report.error
     run.take(report)
     assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)
 

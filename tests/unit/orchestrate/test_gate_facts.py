@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.journal.arrivals import Provenance
+from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import Stakes
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Reads, Repeat, Trust
@@ -20,7 +20,7 @@ from remit.orchestrate.facts.gate_facts import (
 )
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict, Objection
-from remit.provenance.labels import OriginPlace
+from remit.provenance.origins.labels import OriginPlace
 
 BARE = ToolDefinition("bare", "does something", {"type": "object"})
 

@@ -4,25 +4,34 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 import remit
 from remit import ScriptedEngine
+from remit.backend.clock import WallClock
+from remit.core import record
 from remit.core.failure import RequestRejected
 from remit.core.journal.arrivals import ModelAnswered
+from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.core.run.inference import ModelRequest, ModelResult
+from remit.core.run.lifecycle import AgentRole
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.folded_loops import FoldedLoops
-from remit.orchestrate.gateway.gateway import TRIES_MAX
-from remit.orchestrate.gateway.teller import CURSORS_BUCKET, TOLD
-from remit.wire.payloads import PublishedMessage
-from remit.wire.projections import model_answered
-from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET
-from tests.unit.orchestrate.paper_broker import RULES, PaperBroker, calls, gateway_on_paper, kit_of, serving
+from remit.orchestrate.gateway.gateway import TRIES_MAX, Gateway
+from remit.orchestrate.gateway.teller import CURSORS_BUCKET
+from remit.orchestrate.gateway.teller import TOLD as TOLD_CURSOR
+from remit.orchestrate.gateway.told_mark import TOLD_HEADER, ToldCheck, ToldMark
+from remit.wire.call_events import model_answered
+from remit.wire.deliveries import HandedMessage
+from remit.wire.payloads import PublishedMessage, posted
+from remit.wire.subjects import LOOPS_BUCKET, TOLD, TRAJECTORIES_BUCKET
+from remit.wire.wire_records import AgentIdentity, AgentResponse
+from tests.unit.orchestrate.paper_broker import MARK, RULES, PaperBroker, calls, gateway_on_paper, kit_of, serving
 
 KEEP = ({"when": "Keep", **calls("keep", text="lamp")}, {"when": "kept lamp", "text": "It is kept."})
 
@@ -43,9 +52,10 @@ def test_a_task_becomes_a_loop_that_asks_is_approved_and_completes() -> None:
         loop_id = (await broker.said_under("agent.created."))["loop_id"]
         waiting = await broker.entity(loop_id, state="awaiting_approval")
         assert (waiting["task_id"], waiting["user_id"], waiting["channel_id"]) == ("t1", "ann", "c1")
+        assert "state_before_pause" not in waiting, "nobody has paused it"
         broker.signal(loop_id, "pause", payload="lunch")
         paused = await broker.entity(loop_id, state="paused")
-        assert (paused["pause_requested_by"], paused["state_before_pause"]) == ("ann", "executing")
+        assert (paused["pause_requested_by"], paused["state_before_pause"]) == ("ann", "awaiting_approval")
         broker.signal(loop_id, "resume")
         await broker.entity(loop_id, state="awaiting_approval")
         broker.signal(loop_id, "approve", user_id="bob", payload={"packet_id": prompt["actions"][0]["id"]})
@@ -74,6 +84,10 @@ def test_a_task_that_names_a_loop_continues_it_and_one_that_comes_twice_starts_n
         assert (second["result"], len(broker.under("agent.created."))) == ("two", 2)
         way = json.loads(await broker.until(lambda: broker.buckets.get((TRAJECTORIES_BUCKET, second["loop_id"]))))
         assert [one["content"] for one in way["steps"][0]["messages"]] == ["Say one.", "one", "And now?"]
+        # What is named as the loop above it is there.
+        broker.task("t4", "And now?", parent_loop_id=first["loop_id"])
+        below = await broker.said_under("agent.complete.", task_id="t4")
+        assert (await broker.entity(below["loop_id"], state="complete"))["parent_loop_id"] == first["loop_id"]
         foreign = broker.task("t3", "Mine?", loop_id=first["loop_id"], user_id="eve")
         await broker.until(lambda: broker.dead.get(foreign))
         assert broker.dead[foreign] == "WIRE_LOOP_UNKNOWN"
@@ -92,7 +106,12 @@ def test_a_task_brings_context_tools_depth_and_a_model_that_this_worker_has() ->
         done = await broker.said_under("agent.complete.")
         assert (done["role"], done["result"]) == ("editor", "It is blue.")
         entity = await broker.entity(done["loop_id"], state="complete")
-        assert "Context (document d1):\nThe lamp is blue." in [message.content for message in asked[0].messages]
+        shown = [message.content for message in asked[0].messages]
+        assert "Context (document d1):\nThe lamp is blue." in shown
+        told = (await broker.said_under("agent.request."))["messages"]
+        assert [one["content"] for one in told] == shown, "what the wire tells is what the model was asked"
+        way = json.loads(await broker.until(lambda: broker.buckets.get((TRAJECTORIES_BUCKET, done["loop_id"]))))
+        assert [one["content"] for one in way["steps"][0]["messages"]] == shown
         assert [tool.name for tool in asked[0].tools] == ["keep"]
         assert (entity["depth"], entity["max_depth"]) == (1, 2)
         other = broker.task("t2", "What?", model="gpt-0")
@@ -123,6 +142,9 @@ def test_what_breaks_a_rule_is_kept_as_a_dead_letter_with_its_code() -> None:
             broker.send("agent.task.t1", b"{nonsense"): "WIRE_MALFORMED",
             broker.send("agent.task.t1", {"task_id": "t2", "prompt": "x"}): "WIRE_SUBJECT_MISMATCH",
             broker.task("t3", ""): "WIRE_RULE_BROKEN",
+            broker.task("t6", " \n\t"): "WIRE_RULE_BROKEN",
+            broker.words("m1", "   "): "WIRE_RULE_BROKEN",
+            broker.task("t7", "x", parent_loop_id="nobody"): "WIRE_LOOP_UNKNOWN",
             broker.task("t4", "x", metadata={"agentic": {"channel_type": "x"}}): "WIRE_METADATA_RESERVED",
             broker.task("t5", "x", channel_type="closed"): "CHANNEL_NOT_PERMITTED",
             broker.signal("nothing", "cancel"): "CHANNEL_LOOP_UNKNOWN",
@@ -131,6 +153,34 @@ def test_what_breaks_a_rule_is_kept_as_a_dead_letter_with_its_code() -> None:
         await broker.until(lambda: len(broker.dead) == len(sent))
         assert broker.dead == sent
         assert not broker.under("agent.created.")
+
+    played(story)
+
+
+@pytest.mark.req("3.11", "3.18")
+def test_who_breaks_a_rule_is_told_in_the_channel_that_the_message_names() -> None:
+    async def story(broker: PaperBroker) -> None:
+        here = {"channel_type": "cli", "channel_id": "c1", "user_id": "ann"}
+        broker.task("t1", "")
+        broker.task("t2", "x", metadata=7)
+        broker.send("agent.task.t9", {"task_id": "t3", "prompt": "x", **here})
+        broker.words("m1", "", channel="cli", channel_id="c1")
+        broker.send("user.message.cli.c1", {**here, "message_id": "m2", "content": "Hello."})
+        broker.send("agent.signal.loop", {**here, "signal_id": "s1", "type": "dance", "loop_id": "loop"})
+        told = {"t1": "WIRE_RULE_BROKEN", "t2": "WIRE_SHAPE_WRONG", "t3": "WIRE_SUBJECT_MISMATCH"}
+        told |= dict.fromkeys(("m1", "m2", "s1"), "WIRE_RULE_BROKEN")
+        for name, code in told.items():
+            answer = await broker.said_under("user.response.cli.c1", type="error", in_reply_to=name)
+            assert answer["content"].startswith(code), answer
+        # One that names no channel, or one that cannot be, is a dead letter alone, as is what only loops tell.
+        nobody = broker.send("agent.task.t4", {"task_id": "t4", "prompt": ""})
+        wrong = broker.task("t5", "", channel_id="c" * 1_000)
+        forged = broker.send("agent.complete.x", here)
+        for place in (nobody, wrong, forged):
+            await broker.until(partial(broker.dead.get, place))
+        assert len(broker.under("user.response.")) == len(told)
+        nameless = broker.send("agent.task.t6", {**here, "prompt": "x"})
+        await broker.said_under("user.response.cli.c1", type="error", in_reply_to=f"message-{nameless}")
 
     played(story)
 
@@ -204,13 +254,16 @@ def test_a_gateway_that_begins_again_goes_on_where_it_was_and_makes_lost_buckets
                 broker.task("t1", "Do it.")
                 loop_id = (await broker.said_under("agent.complete."))["loop_id"]
                 await broker.entity(loop_id, state="complete")
-                await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+                await broker.until(lambda: (CURSORS_BUCKET, TOLD_CURSOR) in broker.buckets)
             assert broker.is_closed
             kept = PaperBroker(dict(broker.buckets))
             async with serving(system, kept, {"text": "done"}) as gateway:
                 assert (gateway.teller.rebuilt, kept.said) == (0, {})
-            for cursor in (None, b"place:999999"):
-                lost = PaperBroker({} if cursor is None else {(CURSORS_BUCKET, TOLD): cursor})
+            # What another client has put there is nobody's note, wherever it says to begin.
+            note = broker.buckets[CURSORS_BUCKET, TOLD_CURSOR]
+            forged = note.replace(b"place:", b"place:1", 1)
+            for cursor in (None, MARK.note("place:999999"), note.split()[0], forged, b"x \xff", note + b"0"):
+                lost = PaperBroker({} if cursor is None else {(CURSORS_BUCKET, TOLD_CURSOR): cursor})
                 async with serving(system, lost, {"text": "done"}) as gateway:
                     assert (gateway.teller.rebuilt, lost.said) == (1, {})
                     assert json.loads(lost.buckets[LOOPS_BUCKET, loop_id])["result"] == "done"
@@ -276,7 +329,7 @@ def test_a_run_that_cannot_be_told_keeps_the_others_from_nothing(
                 with monkeypatch.context() as patch:
                     patch.setattr(teller, "loop_entity", refusing)
                     broker.task("t1", "x")
-                    await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+                    await broker.until(lambda: (CURSORS_BUCKET, TOLD_CURSOR) in broker.buckets)
                 broker.task("t2", "x")
                 done = await broker.said_under("agent.complete.", task_id="t2")
                 await broker.entity(done["loop_id"], state="complete")
@@ -295,7 +348,7 @@ def test_what_could_not_be_told_while_the_broker_was_away_is_told_when_it_is_bac
     async def story(broker: PaperBroker) -> None:
         broker.task("t1", "First.")
         await broker.said_under("agent.complete.", task_id="t1")
-        await broker.until(lambda: (CURSORS_BUCKET, TOLD) in broker.buckets)
+        await broker.until(lambda: (CURSORS_BUCKET, TOLD_CURSOR) in broker.buckets)
         publish, failures = broker.publish, [StoreUnusable("STORE_UNREACHABLE", "away"), ZeroDivisionError("oh")]
 
         async def away(message: PublishedMessage, *, key: str, keep_s: int) -> None:
@@ -326,3 +379,120 @@ def test_a_loop_that_was_forgotten_is_folded_again_and_an_answer_of_nothing_is_a
 
     asyncio.run(main())
     assert model_answered(ModelAnswered("1.1"), "run").status == "error"
+
+
+class Failing(ScriptedEngine):
+    """A model that never answers."""
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        raise RequestRejected("INFERENCE_ENGINE_ERROR", "the engine is on fire")
+
+
+@pytest.mark.req("3.2", "3.12")
+def test_each_call_of_a_model_and_of_a_tool_is_told_with_what_came_of_it() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Keep the word lamp.", metadata={"project": "blue"})
+        prompt = await broker.said_under("user.response.cli.c1", type="prompt")
+        loop_id = (await broker.said_under("agent.created."))["loop_id"]
+        broker.signal(loop_id, "approve", user_id="bob", payload={"packet_id": prompt["actions"][0]["id"]})
+        await broker.said_under(f"agent.complete.{loop_id}")
+        requests, responses = broker.under("agent.request."), broker.under("agent.response.")
+        assert [one["request_id"] for one in requests] == [one["request_id"] for one in responses]
+        assert [one["content"] for one in requests[0]["messages"]] == ["Keep the word lamp."]
+        assert "keep" in [one["name"] for one in requests[0]["tools"]]
+        ((call,), (result,)) = broker.under("tool.execute.keep"), broker.under("tool.result.")
+        assert (call["arguments"], call["metadata"]["project"]) == ({"text": "lamp"}, "blue")
+        assert (result["call_id"], result["content"]) == (call["id"], "kept lamp")
+
+    played(story, *KEEP)
+
+
+@pytest.mark.req("3.2")
+def test_a_model_call_that_fails_and_a_retry_of_its_loop_are_told_as_they_happen() -> None:
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            broker, kit = PaperBroker(), replace(kit_of(), engines={"scripted": Failing([{"text": "x"}])})
+            async with serving(system, broker, work=WireWork(kit, rules=RULES)):
+                broker.task("t1", "Say one.")
+                ended = await broker.said_under("agent.complete.")
+                failed = broker.under("agent.response.", status="error")
+                assert failed
+                assert all(one["error"].startswith("INFERENCE_ENGINE_ERROR: ") for one in failed)
+                first = broker.under("agent.created.")
+                told = len(broker.under("user.response.cli.c1"))
+                broker.signal(ended["loop_id"], "retry", payload="again")
+                await broker.until(lambda: len(broker.under("agent.complete.")) == 2)
+                again = broker.under("agent.created.")[-1]
+                assert again["loop_id"] != ended["loop_id"]
+                assert again["created_at"] > first[0]["created_at"]
+                assert len({one["request_id"] for one in broker.under("agent.request.")}) == len(
+                    broker.under("agent.request.")
+                )
+                states = [one["content"] for one in broker.under("user.response.cli.c1", type="status")][:]
+                assert len(broker.under("user.response.cli.c1")) > told
+                assert "paused" not in states
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("3.6")
+def test_a_loop_shows_the_identity_of_the_role_that_it_has() -> None:
+    async def main() -> None:
+        async with remit.open(memory=True) as system:
+            broker, work = PaperBroker(), WireWork(kit_of(), rules=RULES)
+            gateway = Gateway(
+                system,
+                broker,
+                work,
+                clock=WallClock(),
+                identities=lambda role: AgentIdentity(did="did:key:z", display_name=role),
+            )
+            await gateway.start()
+            for role in AgentRole:
+                broker.task(f"t-{role}", "Say it.", role=role.value)
+            for role in AgentRole:
+                done = await broker.said_under("agent.complete.", task_id=f"t-{role}")
+                entity = await broker.entity(done["loop_id"], state="complete")
+                assert (entity["role"], entity["identity"]["display_name"]) == (role, role)
+            await gateway.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.req("3.12", "3.18")
+def test_nobody_but_a_gateway_tells_what_becomes_of_loops() -> None:
+    signer = Signer.generate()
+    mark, other = ToldMark(signer), ToldMark(Signer.generate())
+    said = posted(AgentResponse(request_id="r:1.0", status="error", error="no"))
+
+    def handed(message: PublishedMessage) -> HandedMessage:
+        return HandedMessage(subject=message.subject, data=message.data, headers=message.headers)
+
+    own = mark.marked(said)
+    assert mark.is_own(handed(own))
+    assert ToldMark(Signer.generate(), lambda did: "" if did == signer.did else "SIGNER_UNKNOWN").is_own(handed(own))
+    # A key of the deployment that was admitted for other things tells nothing.
+    assert ToldCheck(lambda _: "CAPABILITY_LACKING").objection(handed(own)) == "CAPABILITY_LACKING"
+    for forged in (
+        said,
+        other.marked(said),
+        record.replace(own, data=own.data + b" "),
+        record.replace(own, subject="agent.response.other"),
+        record.replace(own, headers={**own.headers, "Agentic-Type": "agentic.request.v1"}),
+        record.replace(own, headers={**own.headers, TOLD_HEADER: f"{signer.did} zz"}),
+        record.replace(own, headers={**own.headers, TOLD_HEADER: f"{signer.did} é"}),
+    ):
+        assert not mark.is_own(handed(forged))
+
+    async def story(broker: PaperBroker) -> None:
+        places = [
+            broker.send(subject, {"anything": family.value})
+            for family in TOLD
+            for subject in (family.value, f"{family.value}.x", f"{family.value}.x.y.z")
+        ]
+        for place in places:
+            assert await broker.until(partial(broker.dead.get, place)) == "WIRE_NOT_TAKEN"
+        deep = broker.send("agent.task.b.c", {"task_id": "b", "prompt": "x"})
+        assert await broker.until(lambda: broker.dead.get(deep)) == "WIRE_SUBJECT_INVALID"
+
+    played(story)

@@ -9,7 +9,8 @@ from remit.core.limits.tools import ToolCategory
 from remit.core.schema.strict_yaml import YamlFault
 from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID
-from remit.orchestrate.setup.goal_file import STATEMENT_DEFAULT, goal_at, parse_goal, read_goal
+from remit.orchestrate.setup.goal_file import STATEMENT_DEFAULT, goal_at, read_goal
+from tests.text_files import from_text
 
 FULL = """
 statement: tell the customer how the order stands
@@ -77,7 +78,7 @@ def test_a_goal_may_be_json_or_a_mapping(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_used_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(RequestRejected) as refused:
-        parse_goal(text, "goal.yaml")
+        from_text(read_goal, text, "goal.yaml")
     assert (refused.value.code, said in refused.value.message) == (GOAL_INVALID, True), refused.value.message
     assert refused.value.message.startswith("goal.yaml")
 
@@ -87,7 +88,7 @@ def test_a_file_that_cannot_be_read_or_is_no_json_is_refused(tmp_path: Path) -> 
         read_goal(tmp_path / "nothing.yaml")
     assert refused.value.code == YamlFault.UNREADABLE
     with pytest.raises(RequestRejected, match="is not JSON") as refused:
-        parse_goal("{", "goal.json", is_json=True)
+        from_text(read_goal, "{", "goal.json")
     assert refused.value.code == GOAL_INVALID
 
 

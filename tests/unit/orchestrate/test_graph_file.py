@@ -26,7 +26,8 @@ from remit.core.work.graph import (
 from remit.kernel.graph.compiled import GraphRefused, compile_graph
 from remit.kernel.graph.draw import draw_mermaid
 from remit.kernel.graph.graph_checks import GraphFault
-from remit.orchestrate.setup.graph_file import parse_graph, read_graph
+from remit.orchestrate.setup.graph_file import read_graph
+from tests.text_files import from_text
 
 DOCS = Path(__file__).parents[3] / "docs" / "graphs.md"
 
@@ -48,7 +49,7 @@ def example_in_docs(language: str) -> str:
 
 def rejection_of(text: str) -> RequestRejected:
     with pytest.raises(RequestRejected) as caught:
-        parse_graph(text, "flow.yaml")
+        from_text(read_graph, text, "flow.yaml")
     return caught.value
 
 
@@ -76,7 +77,7 @@ nodes:
         (Edge("think", "act", "called_tools", "left_tool_calls > 0"), Edge("think", "done"), Edge("act", "think")),
         EXITS,
     )
-    graph = parse_graph(text, "flow.yaml")
+    graph = from_text(read_graph, text, "flow.yaml")
     assert graph == expected
     assert graph_version(graph) == graph_version(expected)
     assert compile_graph(graph).version == graph_version(expected)
@@ -99,7 +100,7 @@ nodes:
     lease: {tool_calls: 5, steps: 9}
   end: {kind: terminal, ending: failure, writes: [trace]}
 """
-    every, end = parse_graph(text, "flow.yaml").nodes
+    every, end = from_text(read_graph, text, "flow.yaml").nodes
     assert every == Node(
         "all",
         NodeKind.MAP,
@@ -116,7 +117,7 @@ nodes:
 
 
 def test_reading_judges_the_spelling_and_leaves_the_meaning_to_the_compiler() -> None:
-    graph = parse_graph("name: lost\nstart: nowhere\nnodes: {here: {kind: model}}\n", "flow.yaml")
+    graph = from_text(read_graph, "name: lost\nstart: nowhere\nnodes: {here: {kind: model}}\n", "flow.yaml")
     with pytest.raises(GraphRefused) as caught:
         compile_graph(graph)
     assert GraphFault.START_UNKNOWN in {problem.code for problem in caught.value.problems}
@@ -214,7 +215,7 @@ def test_a_misspelled_file_is_rejected_with_its_line_and_what_would_be_right(
 
 
 def test_the_example_in_the_documentation_compiles_and_its_picture_is_the_one_shown() -> None:
-    compiled = compile_graph(parse_graph(example_in_docs("yaml"), "docs/graphs.md"))
+    compiled = compile_graph(from_text(read_graph, example_in_docs("yaml"), "docs/graphs.md"))
     assert example_in_docs("mermaid") == draw_mermaid(compiled)
 
 
@@ -247,13 +248,13 @@ nodes:
 
 def test_an_ask_holds_what_its_node_wants_of_the_model() -> None:
     ask = "{instruction: Sort it., tools: [look], must_call: true, max_tokens: 9, sees: results}"
-    node = parse_graph(ASKING.replace("{ask}", ask), "flow.yaml").nodes[0]
+    node = from_text(read_graph, ASKING.replace("{ask}", ask), "flow.yaml").nodes[0]
     assert node.ask == Ask("Sort it.", ("look",), must_call=True, max_tokens=9, sees=Sees.RESULTS)
 
 
 @pytest.mark.parametrize("schema", ["{type: object, required: [a]}", """'{"type":"object","required":["a"]}'"""])
 def test_a_schema_is_written_as_a_mapping_or_as_its_text(schema: str) -> None:
-    node = parse_graph(ASKING.replace("{ask}", f"{{schema: {schema}}}"), "flow.yaml").nodes[0]
+    node = from_text(read_graph, ASKING.replace("{ask}", f"{{schema: {schema}}}"), "flow.yaml").nodes[0]
     assert node.ask is not None
     assert node.ask.schema == '{"type":"object","required":["a"]}'
 
@@ -275,7 +276,7 @@ def test_a_wrong_ask_is_refused_with_its_place(ask: str, expected: str) -> None:
 
 def test_what_a_node_sees_is_one_of_three() -> None:
     for sees in Sees:
-        node = parse_graph(ASKING.replace("{ask}", f"{{sees: {sees}}}"), "flow.yaml").nodes[0]
+        node = from_text(read_graph, ASKING.replace("{ask}", f"{{sees: {sees}}}"), "flow.yaml").nodes[0]
         assert node.ask is not None
         assert node.ask.sees is sees
 
@@ -283,10 +284,10 @@ def test_what_a_node_sees_is_one_of_three() -> None:
 @pytest.mark.parametrize("key", ["inner", "model", "feed", "ballot"])
 def test_what_patterns_put_into_their_nodes_is_no_key_of_a_file(key: str) -> None:
     with pytest.raises(RequestRejected) as refused:
-        parse_graph(f"name: a\nstart: b\nnodes:\n  b: {{kind: child, {key}: x}}\n", "a.yaml")
+        from_text(read_graph, f"name: a\nstart: b\nnodes:\n  b: {{kind: child, {key}: x}}\n", "a.yaml")
     assert refused.value.code == "FILE_KEY_UNKNOWN"
 
 
 def test_a_file_may_say_how_long_a_child_takes() -> None:
-    graph = parse_graph("name: a\nstart: b\nnodes:\n  b: {kind: child, timeout_ms: 500}\n", "a.yaml")
+    graph = from_text(read_graph, "name: a\nstart: b\nnodes:\n  b: {kind: child, timeout_ms: 500}\n", "a.yaml")
     assert graph.nodes[0].timeout_ms == 500

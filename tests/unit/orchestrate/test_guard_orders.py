@@ -7,7 +7,7 @@ import pytest
 
 from remit.agents.guard_in_memory import guard_in_memory
 from remit.core.journal.codec import decode_turn
-from remit.orchestrate.guard.host_orders import GUARD_ORDERS_CONFIRMED, GUARD_ORDERS_MISSING
+from remit.orchestrate.guard.host_orders import GUARD_ORDERS_CONFIRMED, GUARD_ORDERS_MISSING, GUARD_ORDERS_UNREAD
 from remit.orchestrate.guard.protocol import GUARD_OP_INVALID
 from tests.unit.orchestrate.test_guarding import BOB, EVE, TOOLS, Talk, ruled
 
@@ -61,6 +61,29 @@ def test_a_person_confirms_a_list_as_they_want_it_and_it_stays_so() -> None:
     assert talk.say("orders", orders=ORDERS)["code"] == GUARD_ORDERS_CONFIRMED
     assert ruled(talk.mail(EVE, body="Done.")) == ("allow", "")
     assert ruled(talk.call("delete_file", file_id="f1"))[0] == "ask"
+
+
+def test_a_list_is_not_confirmed_before_it_shows_what_was_looked_up() -> None:
+    talk = Talk("Go.", boundary={"authority": {"stands_for": "approval"}}, user="bob")
+    assert talk.say("orders", orders=ORDERS, approve=True, by="ann")["code"] == GUARD_ORDERS_UNREAD
+    talk.say("orders", orders=ORDERS)
+    refused = talk.say("orders", approve=True, by="ann")
+    assert refused["code"] == GUARD_ORDERS_UNREAD
+    assert 'find_files {"name":"plan"}' in str(refused)
+    talk.call("find_files", "l", name="plan")
+    talk.result("find_files", FOUND, "l")
+    assert talk.say("orders", approve=True, by="ann")["confirmed_by"] == "ann"
+
+
+def test_a_boundary_may_have_the_list_confirmed_before_its_look_ups() -> None:
+    talk = Talk("Go.", boundary={"authority": {"stands_for": "approval", "confirm": "before"}}, user="bob")
+    assert talk.say("orders", orders=ORDERS, approve=True, by="ann")["confirmed_by"] == "ann"
+
+
+def test_a_no_needs_no_look_up() -> None:
+    talk = Talk("Go.", boundary={"authority": {"stands_for": "approval"}}, user="bob")
+    talk.say("orders", orders=ORDERS)
+    assert talk.say("orders", approve=False, by="ann")["list"] == []
 
 
 def test_a_no_to_the_list_wants_nothing_on_it() -> None:

@@ -22,7 +22,7 @@ from remit.inference.chain import ChainEngine
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.halt_switch import HALT_INVALID, Halts
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
@@ -83,11 +83,11 @@ def test_while_everything_its_tenant_or_its_model_is_halted_no_run_begins(
             await asked_to_stop(system, **wanted)
             asked = SystemRequest((user_message("please"),), tenant_id="acme")
             with pytest.raises(RequestRejected) as raised:
-                await system.run(asked, kit_of(engine))
+                await system.run(asked, engine_kit(engine))
             assert raised.value.code == HALTED
             assert "halted by ada: smoke" in raised.value.message
             await system.lift(by="bob", **wanted)
-            assert (await system.run(asked, kit_of(engine))).terminal_code is Ending.SUCCESS
+            assert (await system.run(asked, engine_kit(engine))).terminal_code is Ending.SUCCESS
 
     asyncio.run(scene())
 
@@ -180,10 +180,10 @@ def test_a_model_call_under_way_in_another_process_is_called_off_and_made_again_
         assert response.halted.by == "ada"
         (halt,) = other.halts()
         await other.lift(by="bob", **({halt.scope.kind.value: halt.scope.name} if halt.scope.name else {}))
-        quick = kit_of(ScriptedEngine([DONE]))
+        quick = engine_kit(ScriptedEngine([DONE]))
         assert (await other.resume(run_id, kit=quick)).terminal_code is Ending.SUCCESS
 
-    asyncio.run(halted_elsewhere(tmp_path / "store", kit_of(engine), lambda: True, scene, **scope))
+    asyncio.run(halted_elsewhere(tmp_path / "store", engine_kit(engine), lambda: True, scene, **scope))
 
 
 @pytest.mark.parametrize("is_beside_others", [False, True])
@@ -236,7 +236,7 @@ def test_a_mutating_call_under_way_is_in_doubt_and_somebody_is_asked_after_the_l
 def test_a_halt_of_a_run_reaches_its_children_and_the_lift_lets_the_family_go_on(tmp_path: Path) -> None:
     async def play() -> None:
         hands = Hands()
-        kit = kit_of(
+        kit = engine_kit(
             ScriptedEngine([{"when": "dig", **calls("work", at="it")}, calls("helper", task="dig"), DONE, DONE]),
             Registry([helper, hands.tool("work", "read")]),
         )
@@ -257,7 +257,7 @@ def test_a_halt_of_a_run_reaches_its_children_and_the_lift_lets_the_family_go_on
 def test_a_run_whose_child_is_halted_says_so_and_goes_on_after_the_lift(tmp_path: Path) -> None:
     async def play() -> None:
         hands = Hands()
-        kit = kit_of(
+        kit = engine_kit(
             ScriptedEngine([{"when": "dig", **calls("work", at="it")}, calls("helper", task="dig"), DONE, DONE]),
             Registry([helper, hands.tool("work", "read")]),
         )
@@ -296,7 +296,7 @@ def test_a_member_of_a_chain_that_is_halted_holds_the_chain() -> None:
         async with in_memory() as system:
             await asked_to_stop(system, model=ScriptedEngine([DONE]).model_info().name)
             with pytest.raises(RequestRejected) as raised:
-                await system.run(request(), kit_of(chain))
+                await system.run(request(), engine_kit(chain))
             assert raised.value.code == HALTED
 
     asyncio.run(play())

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -405,6 +406,22 @@ class TestCancelling:
 
         play(scene())
 
+    def test_a_command_that_is_cancelled_as_it_begins_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def scene() -> None:
+            two = proposes_all(("look", {"n": 1}), ("look", {"n": 2}))
+            stage = Stage(in_turn(two, says("done")), executors={CallTool: Interrupted()})
+            begin = stage.dispatch._start
+
+            def begin_and_cancel(work: Any, live: Live, command: Command) -> None:
+                begin(work, live, command)
+                stage.dispatch._cancel(work, command.id)
+
+            monkeypatch.setattr(stage.dispatch, "_start", begin_and_cancel)
+            run = await asyncio.wait_for(driven(stage, manifest_of(budget=NO_RETRIES)), 30)
+            assert [turn.error for turn in run.all(arrivals.ToolFailed)] == ["it was cancelled"] * 2
+
+        play(scene())
+
     def test_what_is_sent_while_the_driver_waits_begins_at_once(self) -> None:
         async def scene() -> None:
             async def tool(live: Live, command: CallTool) -> Report:
@@ -508,6 +525,7 @@ class TestTimers:
 
         play(scene())
 
+    @pytest.mark.slow
     def test_a_deadline_that_stands_still_cuts_nothing_off(self) -> None:
         async def scene() -> None:
             async def slow(live: Live, command: CallTool) -> Report:
@@ -547,6 +565,7 @@ class TestTimers:
 
         play(scene())
 
+    @pytest.mark.slow
     def test_a_timer_that_is_set_while_the_driver_waits_rings_too(self) -> None:
         async def scene() -> None:
             interrupted = Interrupted()

@@ -15,8 +15,8 @@ from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
-from remit.orchestrate.gateway.key_room import FRESH_MS, ROLES, STALE_MS_MAX, KeyEntry, KeyRoom, SealedLine
-from remit.wire.credentials import revoke
+from remit.orchestrate.gateway.key_room import FRESH_MS, ROLES, STALE_MS_MAX, KeyRoom, SealedLine
+from remit.wire.credentials import KeyEntry, revoke
 from remit.wire.deliveries import HandedMessage
 from tests.unit.orchestrate.paper_broker import RULES, PaperBroker, kit_of
 
@@ -105,8 +105,11 @@ def test_a_key_that_was_revoked_is_believed_nothing_whenever_it_says_that_it_spo
         house.later()
         assert await house.refused("agent.task.t1", b"{}", before) == "ENVELOPE_REVOKED"
         assert [key.is_revoked for key in await house.room.listed()] == [True]
-        # Admitting it again does not make it believed: whoever stole it still has it.
-        await house.room.admit(house.worker.did, may=ROLES["agent"])
+        # It is not admitted again: whoever stole it still has it.
+        for role in ROLES:
+            with pytest.raises(RequestRejected, match="KEYS_REVOKED"):
+                await house.room.admit(house.worker.did, may=ROLES[role])
+        assert [key.is_revoked for key in await house.room.listed()] == [True]
         house.later()
         assert await house.refused("agent.task.t1", b"{}", before) == "ENVELOPE_REVOKED"
 

@@ -19,7 +19,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import pinned
 from remit.observe.cost.like_runs import likeness_of
-from remit.observe.history import states
+from remit.observe.linked_turns import states
 from remit.observe.reading import reading_of
 from remit.observe.views.explain import explain
 from remit.orchestrate.facade import System
@@ -147,7 +147,7 @@ def test_runs_that_are_never_stopped_early_ask_the_store_nothing() -> None:
             (run_id,) = await succeed(system, 1, Terms(boundary=Boundary(stops_early=False)))
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            assert await looking.foreseen(manifest) is manifest
+            assert await looking.foresight_of(manifest) is None
             assert (counted.asked, counted.read_ids) == (0, [])
 
     asyncio.run(play())
@@ -159,7 +159,7 @@ def test_where_few_runs_are_alike_no_journal_is_read() -> None:
             (run_id, *_) = await succeed(system, RUNS_MIN - 1)
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            assert await looking.foreseen(manifest) is manifest
+            assert await looking.foresight_of(manifest) is None
             assert (counted.asked, counted.read_ids) == (1, [])
 
     asyncio.run(play())
@@ -171,12 +171,12 @@ def test_what_was_found_is_used_again_and_each_run_is_read_once() -> None:
             (run_id, *_) = await succeed(system, RUNS_MIN)
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            found = [(await looking.foreseen(manifest)).foresight for _ in range(USES_MAX)]
+            found = [await looking.foresight_of(manifest) for _ in range(USES_MAX)]
             assert all(one is found[0] for one in found)
             # Once whether there are enough of them, once for all of them.
             assert (counted.asked, len(counted.read_ids)) == (2, RUNS_MIN)
             await succeed(system, 2)
-            later = (await looking.foreseen(manifest)).foresight
+            later = await looking.foresight_of(manifest)
             assert later is not None
             assert later.runs == RUNS_MIN + 2
             assert (counted.asked, len(counted.read_ids)) == (3, RUNS_MIN + 2)
@@ -190,8 +190,8 @@ def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
             (run_id, *_) = await succeed(system, RUNS_MIN)
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            found = await asyncio.gather(*(looking.foreseen(manifest) for _ in range(USES_MAX)))
-            assert all(one.foresight is not None for one in found)
+            found = await asyncio.gather(*(looking.foresight_of(manifest) for _ in range(USES_MAX)))
+            assert all(one is not None for one in found)
             assert len(counted.read_ids) == RUNS_MIN
 
     asyncio.run(play())
@@ -206,9 +206,9 @@ def test_what_as_many_runs_said_as_are_learned_from_serves_longer(monkeypatch: p
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
             for _ in range(USES_SETTLED_MAX):
-                await looking.foreseen(manifest)
+                await looking.foresight_of(manifest)
             assert counted.asked == 2
-            await looking.foreseen(manifest)
+            await looking.foresight_of(manifest)
             assert counted.asked == 3
 
     asyncio.run(play())
@@ -222,7 +222,7 @@ def test_only_the_newest_runs_are_learned_from(monkeypatch: pytest.MonkeyPatch) 
         async with in_memory() as system:
             first, *_, last = await succeed(system, RUNS_MIN + 2)
             looking, counted = lookup(system.store)
-            await looking.foreseen(await manifest_of(system, last))
+            await looking.foresight_of(await manifest_of(system, last))
             assert counted.read_ids[0] == last
             assert first not in counted.read_ids
 
@@ -238,11 +238,11 @@ def test_no_more_turns_are_read_than_a_beginning_may_wait_for(monkeypatch: pytes
             monkeypatch.setattr(like_run_lookup, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            assert await looking.foreseen(manifest) is manifest
+            assert await looking.foresight_of(manifest) is None
             assert len(counted.read_ids) == RUNS_MIN - 1
-            later = [await looking.foreseen(manifest) for _ in range(USES_MAX)]
+            later = [await looking.foresight_of(manifest) for _ in range(USES_MAX)]
             # What was read is known by then, and the rest can be read too.
-            assert isinstance(later[-1].foresight, Foresight)
+            assert isinstance(later[-1], Foresight)
             assert len(counted.read_ids) == RUNS_MIN
 
     asyncio.run(play())
@@ -259,11 +259,11 @@ def test_runs_that_are_known_stay_known_beside_newer_ones_that_take_all_the_read
             monkeypatch.setattr(like_run_lookup, "TURNS_MAX", entry.turns * (RUNS_MIN - 1))
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            await looking.foreseen(manifest)
+            await looking.foresight_of(manifest)
             await succeed(system, RUNS_MIN - 1)
-            later = [await looking.foreseen(manifest) for _ in range(USES_MAX)]
+            later = [await looking.foresight_of(manifest) for _ in range(USES_MAX)]
             assert len(counted.read_ids) == 2 * (RUNS_MIN - 1)
-            foresight = later[-1].foresight
+            foresight = later[-1]
             assert foresight is not None
             assert foresight.runs == 2 * (RUNS_MIN - 1)
 
@@ -279,7 +279,7 @@ def test_a_journal_that_does_not_add_up_keeps_nobody_from_beginning() -> None:
             turns = store.journal._runs[run_ids[0]]
             kept = list(turns)
             turns[1] = turns[2]
-            found = (await lookup(store)[0].foreseen(await manifest_of(system, run_ids[1]))).foresight
+            found = await lookup(store)[0].foresight_of(await manifest_of(system, run_ids[1]))
             turns[:] = kept
             assert found is not None
             assert found.runs == RUNS_MIN
@@ -293,12 +293,12 @@ def test_so_many_kinds_are_remembered_and_no_more() -> None:
             (run_id, *_) = await succeed(system, RUNS_MIN)
             looking, counted = lookup(system.store)
             manifest = await manifest_of(system, run_id)
-            await looking.foreseen(manifest)
+            await looking.foresight_of(manifest)
             entries = await system.store.catalogue.alike(likeness_of(manifest), limit=RUNS_MAX)
             counted.always = entries
             for number in range(KINDS_MAX):
                 versions = replace(manifest.versions, graph=str(number))
-                await looking.foreseen(replace(manifest, versions=versions))
+                await looking.foresight_of(replace(manifest, versions=versions))
             assert len(looking._kinds) == KINDS_MAX
             assert likeness_of(manifest) not in looking._kinds
 

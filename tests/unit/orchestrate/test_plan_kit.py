@@ -13,7 +13,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.patterns.handlers import InferHandler, RerankHandler, ToolHandler
 from remit.orchestrate.patterns.plan_file import PlanFile, read_plan
 from remit.orchestrate.patterns.plan_kit import asks_a_model, check_steps, digest_now, plan_sources, planned
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.tool.delegate import delegate
 
 RULES = "name: short\nrules: [{name: brief, check: length, chars_max: 5}]\n"
@@ -41,7 +41,7 @@ def plan(folder: Path, text: str, **files: str) -> PlanFile:
 
 
 def kit(file: PlanFile, standing: Kit | None = None) -> Kit:
-    return planned(standing or kit_of(ScriptedEngine([{"text": "x"}])), plan_sources(file))
+    return planned(standing or engine_kit(ScriptedEngine([{"text": "x"}])), plan_sources(file))
 
 
 def refused(file: PlanFile) -> RequestRejected:
@@ -62,7 +62,7 @@ def done(made: Kit, step: Step) -> Any:
 
 
 def test_types_that_come_by_themselves_have_the_engine_and_the_tools_of_the_kit(tmp_path: Path) -> None:
-    standing = kit_of(ScriptedEngine([{"text": "x"}]))
+    standing = engine_kit(ScriptedEngine([{"text": "x"}]))
     made = kit(plan(tmp_path, "steps: []"), standing)
     assert set(made.handlers) == {StepType.INFER, StepType.TOOL, StepType.RERANK}
     infer, tool = made.handlers["infer"], made.handlers["tool"]

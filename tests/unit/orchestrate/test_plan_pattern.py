@@ -8,7 +8,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID
 from remit.core.work.graph import Graph, Node, NodeKind
-from remit.core.work.plan import ExecutionPlan, PlanPolicy, RerankInput, Step
+from remit.core.work.plan import RUN_THE_PLAN, ExecutionPlan, PlanPolicy, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.graph.compiled import compile_graph
@@ -20,7 +20,7 @@ from remit.orchestrate.patterns.handlers import (
     ToolHandler,
     ValidateHandler,
 )
-from remit.orchestrate.patterns.plan_graph import RUN_THE_PLAN, finished_steps, plan_graph
+from remit.orchestrate.patterns.plan_graph import finished_steps, plan_graph
 from tests.unit.orchestrate.house import look
 
 HANDLERS: dict[str, Handler] = {

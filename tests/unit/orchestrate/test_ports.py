@@ -1,11 +1,12 @@
 """The ports are roles: what backends and worlds must look like, proven by the type checker and by use."""
 
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs
 from remit.kernel.state import RunState
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Outlet
+from remit.orchestrate.loop.outlet import Dispatch, Outlet
+from remit.orchestrate.ports import Blobs, Clock, Journal
 from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.orchestrate.stage import HandClock

@@ -84,6 +84,7 @@ def test_a_holder_that_refuses_a_signal_says_so_to_whoever_left_it() -> None:
     play(story())
 
 
+@pytest.mark.slow
 def test_an_entry_that_cannot_be_read_is_settled_with_its_code_and_harms_nobody() -> None:
     async def story() -> None:
         store = MemoryStore()
@@ -103,6 +104,7 @@ def test_an_entry_that_cannot_be_read_is_settled_with_its_code_and_harms_nobody(
     play(story())
 
 
+@pytest.mark.slow
 def test_entries_for_runs_of_others_are_left_to_them() -> None:
     async def story() -> None:
         store = MemoryStore()
@@ -153,6 +155,7 @@ def test_a_sender_takes_the_run_up_itself_once_its_holder_is_gone() -> None:
     play(story())
 
 
+@pytest.mark.slow
 def test_an_inbox_that_cannot_be_read_is_logged_and_asked_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

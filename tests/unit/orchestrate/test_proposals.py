@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from remit.core.failure import Ending, Refusal
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import (
     AskHuman,
     AskPurpose,
@@ -16,6 +15,7 @@ from remit.core.journal.commands import (
     StartChild,
     TimerPurpose,
 )
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer, FallbackChosen, QuestionSettled, ToolCallRefused
 from remit.orchestrate.facts.proposals import NOBODY, Ordered, Proposals
 

@@ -24,7 +24,7 @@ from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.ports import Store
-from remit.orchestrate.setup.kit import Kit, Terms, kit_of
+from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.orchestrate.tenants import quota_ledger
 from remit.orchestrate.tenants.quota_ledger import CONFLICTS_MAX, Quotas, charge_of, read_quotas
 from tests.unit.orchestrate.house import (
@@ -191,7 +191,7 @@ def test_a_tenant_without_a_quota_is_written_as_if_there_were_none() -> None:
             assert await store.ledger.committed("zoe", quota_caps([per_day(output_tokens=1)], NOON)) == [Committed()]
             assert await system.quotas.tenants() == ["acme"]
         async with quoted(store) as system:
-            assert system._quotas.journal is store.journal
+            assert system._quotas.journal is system._store.journal
 
     asyncio.run(scene())
 
@@ -369,6 +369,27 @@ def test_a_fork_counts_with_what_it_adds_from_when_it_began(kind: str, tmp_path:
 
 
 @THE_STORES
+def test_a_fork_counts_from_when_it_was_wanted_however_much_of_it_was_copied(kind: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        store, clock = store_of(kind, tmp_path), Clock()
+        async with quoted(store, per_day(output_tokens=50_000), clock=clock) as system:
+            failed = await system.run(of(), FAILS)
+            clock.at_ms += DAY_MS
+            fork_id = (await system.signal(signal(Signal.RETRY, failed.run_id), kit=FAILS)).fork_id
+            await system.settle()
+            turns = await store.journal.read(fork_id)
+            # Whoever copies it may be killed after any turn, and what it counts is then found out from those there are.
+            counted = [charge_of(fork_id, turns[:written]) for written in range(1, len(turns) + 1)]
+            assert {charge.at_ms for charge in counted} == {NOON + DAY_MS}
+            before = await system.quotas.standings("acme")
+            await system._quotas.rebuild()
+            assert await system.quotas.standings("acme") == before
+        await store.close()
+
+    asyncio.run(scene())
+
+
+@THE_STORES
 def test_a_fork_that_finds_no_room_waits_since_its_caps_cannot_be_less(kind: str, tmp_path: Path) -> None:
     async def scene() -> None:
         store = store_of(kind, tmp_path)
@@ -450,7 +471,7 @@ def price(output: int = 0) -> Price:
         (
             {"inference_cost_microusd": 0},
             of(),
-            kit_of(ScriptedEngine([says(1)], price=price(1))),
+            engine_kit(ScriptedEngine([says(1)], price=price(1))),
             "inference_cost_microusd",
         ),
     ],
@@ -482,7 +503,7 @@ def test_a_run_begins_without_what_it_may_never_need(caps: dict[str, int]) -> No
 
 def test_under_a_quota_of_money_a_model_without_a_price_is_not_asked() -> None:
     async def scene() -> None:
-        unpriced = kit_of(ScriptedEngine([says(1)], price=None))
+        unpriced = engine_kit(ScriptedEngine([says(1)], price=None))
         async with quoted(MemoryStore(), per_day("acme", inference_cost_microusd=1_000)) as system:
             response = await system.run(of(), unpriced)
             assert (response.terminal_code, response.warnings) == (Ending.BUDGET_EXHAUSTED, ())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.small_ports import MemoryBlobs
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.arrivals import ModelAnswered, RunStarted
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
@@ -19,7 +19,7 @@ from remit.core.work.graph import schema_text
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.orchestrate.history.replay import SHOWN_CHARS_MAX, Audit, AuditVerdict, audit, kept_texts
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_graph
 from remit.testing.runs import SimulatedRun

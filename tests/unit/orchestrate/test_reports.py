@@ -4,18 +4,25 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.core.journal import arrivals, commands
-from remit.core.journal.arrivals import Happened
+from remit.core.journal.arrivals import Happened, ModelFailed
 from remit.core.journal.commands import Command
+from remit.core.limits.tools import ToolResult
+from remit.core.run.inference import ModelResult
+from remit.core.run.lineage import derived_id
 from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.executors.reports import (
     PERFORMED,
+    FilterSaid,
+    ModelSaid,
     PersonApproved,
     PersonSaid,
     Report,
     ToolAccounted,
     ToolBroke,
+    ToolSaid,
     report_of,
     report_of_broken,
+    report_words,
     unperformed,
 )
 from tests.unit.orchestrate.stage import ALL_PERFORMED
@@ -32,7 +39,7 @@ SIGNALS: list[tuple[Signal, dict[str, object], Report]] = [
     (Signal.REJECT, {"packet_id": "3.1"}, arrivals.ApprovalRefused("3.1", "ada")),
     (Signal.REJECT, {"packet_id": "3.1", "reason": "no"}, arrivals.ApprovalRefused("3.1", "ada", "no")),
     (Signal.FEEDBACK, {"text": "be quick"}, PersonSaid("ada", "be quick")),
-    (Signal.RETRY, {}, arrivals.RetryRequested("ada")),
+    (Signal.RETRY, {}, arrivals.RetryRequested("ada", key=derived_id("run", "s1"))),
 ]
 
 CALL = commands.CallTool("1.0", "call", "look", "v1", "{}", b"", "run:1.0", 1000, ())
@@ -106,3 +113,18 @@ def test_a_model_call_that_nobody_performs_lacks_an_engine_and_costs_nothing() -
 def test_anything_else_that_nobody_performs_is_broken() -> None:
     report = unperformed(COMMANDS[commands.CallCode])
     assert report == arrivals.CodeFailed("1.0", "there is no performer for CallCode here")
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (ToolSaid("1.1", ToolResult("c", "look", "blue")), "it was performed: blue"),
+        (ToolSaid("1.1", ToolResult("c", "look", error="dark")), "it was performed, and its tool says: dark"),
+        (ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "oh"), "it failed with TOOL_EXECUTION_FAILED: oh"),
+        (ModelSaid("1.1", ModelResult("Blue.")), "the model answered: Blue."),
+        (ModelFailed("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "no"), "it failed with TOOL_EXECUTION_FAILED: no"),
+        (FilterSaid("1.1", ()), "it was performed"),
+    ],
+)
+def test_what_came_of_an_errand_is_said_in_words(report: Report, words: str) -> None:
+    assert report_words(report) == words

@@ -6,7 +6,8 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, Election, ProposedCall
+from remit.core.journal.arrivals import Arrival, Election
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall
 from remit.core.record import Text, replace
 from remit.core.run.inference import ModelResult

@@ -23,7 +23,7 @@ from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, SystemResponse
 from remit.kernel.fold.snapshot import snapshot_of, state_from
 from remit.kernel.state import questions
-from remit.observe.history import fold, read_history
+from remit.observe.linked_turns import fold, read_history
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop import run_snapshots as keeping
 from remit.orchestrate.loop.live import Live

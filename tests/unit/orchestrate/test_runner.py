@@ -14,7 +14,7 @@ from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.tools import ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
 from remit.core.run.inference import ModelResult
-from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
 from remit.orchestrate.loop import runner
 from remit.orchestrate.loop.live import Live

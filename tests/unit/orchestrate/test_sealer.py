@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.backend.memory.small_ports import MemorySeals
+from remit.backend.memory.blobs import MemorySeals
 from remit.backend.redacted_turns import MARK
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import Happened, ModelFailed
@@ -35,7 +35,7 @@ from remit.orchestrate.executors.reports import (
 )
 from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, received, redacted
 from remit.orchestrate.loop.live import Live
-from remit.orchestrate.setup.kit import Terms, kit_of
+from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -82,7 +82,7 @@ def bytes_of(home: Path) -> bytes:
 def test_a_model_sees_a_handle_and_the_tool_gets_the_value(tmp_path: Path) -> None:
     got: list[str] = []
     parrot = Parrot("call")
-    kit = kit_of(parrot, Registry([receiving(got)]))
+    kit = engine_kit(parrot, Registry([receiving(got)]))
 
     async def story() -> SystemResponse:
         async with house(tmp_path / "store", kit) as system:
@@ -106,7 +106,7 @@ def test_another_process_fills_in_what_was_sealed_before(tmp_path: Path) -> None
         got.append(token)
         return "sent"
 
-    kit = kit_of(Parrot("send"), Registry([send]))
+    kit = engine_kit(Parrot("send"), Registry([send]))
 
     async def ask() -> str:
         async with house(tmp_path / "store", kit) as system:
@@ -139,7 +139,7 @@ def test_a_handle_whose_value_is_gone_is_never_sent(tmp_path: Path) -> None:
 
 def test_the_next_run_of_a_session_knows_what_was_said_before(tmp_path: Path) -> None:
     got: list[str] = []
-    kit = kit_of(Parrot("call"), Registry([receiving(got)]))
+    kit = engine_kit(Parrot("call"), Registry([receiving(got)]))
 
     async def story() -> None:
         async with house(tmp_path / "store", scripted([says("Noted.")])) as system:
@@ -247,11 +247,11 @@ def test_what_the_user_wrote_binds_whether_it_was_sealed_or_not(tmp_path: Path, 
         def model_info(self) -> ModelInfo:
             return Parrot("").model_info()
 
-    kit = kit_of(Rotating(), Registry([rotate]))
+    kit = engine_kit(Rotating(), Registry([rotate]))
 
     async def story() -> SystemResponse:
         async with house(tmp_path / "store", kit) as system:
-            request = asking(f"Rotate {value} and tell ann@corp.example.")
+            request = asking(f"Rotate {value} for ann@corp.example.")
             return await system.run(request, kit, Terms(KNOWN["guarded"]))
 
     done = asyncio.run(story())
@@ -278,7 +278,7 @@ def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: P
         def model_info(self) -> ModelInfo:
             return Parrot("").model_info()
 
-    kit = kit_of(Listening())
+    kit = engine_kit(Listening())
 
     async def story() -> None:
         async with house(tmp_path / "store", kit) as system:
@@ -391,7 +391,7 @@ def test_a_run_waits_for_a_value_that_was_kept_and_is_not_there(tmp_path: Path) 
 def test_a_value_of_the_vault_that_a_user_tells_reaches_the_tool_and_no_model() -> None:
     got: list[str] = []
     parrot, passphrase = Parrot("call"), "correct-horse-battery-staple"
-    kit = kit_of(parrot, Registry([receiving(got)]))
+    kit = engine_kit(parrot, Registry([receiving(got)]))
 
     async def story() -> SystemResponse:
         system = system_in_memory({"DB": passphrase})

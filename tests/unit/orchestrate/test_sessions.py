@@ -16,9 +16,11 @@ from remit.core.run.signals import Signal
 from remit.kernel.state import pinned
 from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, SessionState, check_entries
 from remit.orchestrate.facade import System
+from remit.orchestrate.loop import runner as runner_module
 from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.setup.kit import kit_of
+from remit.orchestrate.setup.kit import engine_kit
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
     STORES,
@@ -52,7 +54,7 @@ def test_the_next_exchange_shows_the_model_what_was_said_before(kind: str, tmp_p
                 asked = replace(
                     request(text, session_id="s"), messages=(system_message("Be brief."), user_message(text))
                 )
-                await system.run(asked, kit_of(engine))
+                await system.run(asked, engine_kit(engine))
             assert [message.content for message in engine.asked[1].messages] == [
                 "Be brief.",
                 "Paris?",
@@ -87,7 +89,7 @@ def test_what_tools_returned_belongs_to_its_own_exchange_only() -> None:
         engine = Listening(calls("look", at="sky"), {"text": "It is blue."}, {"text": "You are welcome."})
         async with in_memory() as system:
             for text in ("Look up", "Thanks"):
-                await system.run(request(text, session_id="s"), kit_of(engine, Registry([look])))
+                await system.run(request(text, session_id="s"), engine_kit(engine, Registry([look])))
             assert {message.role for message in engine.asked[1].messages} == {Role.USER, Role.ASSISTANT, Role.TOOL}
             assert [message.content for message in engine.asked[2].messages] == ["Look up", "It is blue.", "Thanks"]
 
@@ -213,9 +215,9 @@ def test_a_request_of_a_session_keeps_its_own_terms() -> None:
     async def story() -> None:
         engine = Listening({"text": "one"}, {"text": "two"})
         async with in_memory() as system:
-            await system.run(request(session_id="s"), kit_of(engine, Registry([look])))
+            await system.run(request(session_id="s"), engine_kit(engine, Registry([look])))
             choice = ToolChoice(ToolChoiceMode.NONE)
-            await system.run(replace(request(session_id="s"), tool_choice=choice), kit_of(engine, Registry([look])))
+            await system.run(replace(request(session_id="s"), tool_choice=choice), engine_kit(engine, Registry([look])))
         assert [len(asked.tools) for asked in engine.asked] == [1, 0]
 
     play(story())
@@ -250,7 +252,7 @@ def test_the_next_exchange_builds_on_the_retry_of_the_last_one(kind: str, tmp_pa
             assert (session.run_id, session.is_open) == (again.fork_id, False)
             await system.note(session.run_id, "ada", "food", '"rice"')
             engine = Listening({"text": "three"})
-            third = await system.run(request("three?", session_id="s"), kit_of(engine))
+            third = await system.run(request("three?", session_id="s"), engine_kit(engine))
             assert [message.content for message in engine.asked[0].messages] == ["one?", "one", "two?", "two", "three?"]
             link = pinned(await system.state_of(third.run_id)).session
             assert link is not None
@@ -343,3 +345,50 @@ def test_entries_can_be_written_in_one_loop_after_another() -> None:
     play(scene())
     play(scene())
     assert (book.writing_max, len(book.written)) == (1, 6)
+
+
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs that were folded from their journals."""
+    runs: list[str] = []
+    load = Runner.load
+
+    async def counted(runner: Runner, run_id: str, live: Live | None = None) -> Live:
+        runs.append(run_id)
+        return await load(runner, run_id, live)
+
+    monkeypatch.setattr(Runner, "load", counted)
+    return runs
+
+
+def test_a_session_is_read_from_an_ended_run_at_hand_and_anew_where_its_journal_went_on(
+    folded: list[str], tmp_path: Path
+) -> None:
+    async def story() -> None:
+        stores = [store_of("embedded", tmp_path) for _ in range(2)]
+        async with systems(*stores) as (here, there):
+            asked = request("Paris?", session_id="s")
+            run_id = (await here.run(asked, scripted({"text": "Warm."}))).run_id
+            assert await said_in(here) == [("user", "Paris?"), ("assistant", "Warm.")]
+            assert not folded
+            await there.note(run_id, "ada", "city", '"Paris"')
+            folded.clear()
+            assert (await here.session("s")).entries == (("city", '"Paris"'),)
+            assert folded == [run_id]
+
+    play(story())
+
+
+def test_of_only_so_many_runs_the_end_is_at_hand(folded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "ENDED_REMEMBERED_MAX", 2)
+
+    async def story() -> None:
+        async with in_memory() as system:
+            for name in ("a", "b", "c"):
+                await system.run(request("Hi", session_id=name), scripted({"text": "Hello."}))
+            await said_in(system, "c")
+            assert not folded
+            await said_in(system, "a")
+            assert len(folded) == 1
+
+    play(story())

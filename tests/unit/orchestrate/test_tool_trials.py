@@ -7,7 +7,7 @@ from remit.core.limits.profiles import GUARDED, STANDARD
 from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
-from remit.orchestrate.boundaries.boundary_report import checked
+from remit.orchestrate.boundaries.boundary_report import boundary_findings
 from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 
 STRING: JsonObject = {"type": "string"}
@@ -81,7 +81,7 @@ def test_nested_arguments_have_kinds_and_what_types_tell_is_offered_and_not_take
 
 def test_a_check_tries_the_declarations_where_the_boundary_has_a_gate() -> None:
     tool = made(*TRADES[0])
-    (found,) = checked(GUARDED, (tool,)).tools
+    (found,) = boundary_findings(GUARDED, (tool,)).tools
     assert [one.decision for one in found.trials] == ["allow", "ask", "ask"]
-    (found,) = checked(STANDARD, (tool,)).tools
+    (found,) = boundary_findings(STANDARD, (tool,)).tools
     assert (found.trials, found.patch) == ((), "")

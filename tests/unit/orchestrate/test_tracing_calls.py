@@ -204,7 +204,7 @@ def test_a_failure_is_text_whatever_it_looks_like() -> None:
         live = await office.begin()
         assert (await office.found())[-1] == "PROVENANCE_UNBOUND"
         assert live.tracer is not None
-        assert "untrusted" in live.tracer._gate.evidence.labels
+        assert "untrusted" in live.tracer._gate.grounds.labels
         await same(office, live)
 
     play(act())
@@ -267,7 +267,7 @@ def test_what_a_tool_says_became_of_a_call_in_doubt_is_its_result_if_it_happened
         if happened is Happened.UNKNOWN:
             await office.tell(live, arrivals.OutcomeJudged(asked(live)[0].id, "ada", Happened.YES))
         assert live.tracer is not None
-        told = live.tracer._gate.evidence.index.observations
+        told = live.tracer._gate.grounds.index.observations
         named = [one for one in told if one.call_id == "3/0"]
         assert len(named) == (happened is Happened.YES)
         # What did not happen can be done again, and repeats nothing.

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from remit.core.journal.arrivals import CodeReturned, ModelAnswered, ProposedCall
+from remit.core.journal.arrivals import CodeReturned, ModelAnswered
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import BoundaryMode, Condition, Then
 from remit.core.limits.profiles import GUARDED

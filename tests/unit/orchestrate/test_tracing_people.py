@@ -4,12 +4,13 @@ import pytest
 
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Provenance, TimerFired
+from remit.core.journal.arrivals import TimerFired
 from remit.core.journal.commands import (
     SetTimer,
     StartChild,
     TimerPurpose,
 )
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import CallNoted, ToolCallRefused
 from remit.core.limits.boundary import BoundaryMode, Condition, Then
 from remit.core.limits.profiles import GUARDED
@@ -221,7 +222,7 @@ def test_a_question_and_a_child_that_a_person_had_to_allow_are_made_then(tool: s
         await office.tell(live, PersonApproved(asked(live)[0].id, "ada"))
         assert "1/0" not in ledger.held_ids()
         if tool == "ask_user":
-            await office.tell(live, PersonSaid("ada", "Bob", asked(live)[0].id))
+            await office.tell(live, PersonSaid("ada", "Thanks.", asked(live)[0].id))
         assert (await office.found())[-1] == (BOUND if tool == "ask_user" else "REPEAT")
         await same(office, live)
 

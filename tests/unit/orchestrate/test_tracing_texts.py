@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Provenance
 from remit.core.journal.commands import (
     CallTool,
 )
+from remit.core.journal.proposed_call import Provenance
 from remit.core.record import JsonObject, replace
 from remit.orchestrate.executors.reports import (
     PersonApproved,

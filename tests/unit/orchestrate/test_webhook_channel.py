@@ -12,13 +12,16 @@ import pytest
 
 from remit.backend.clock import WallClock, wall_clock_ms
 from remit.core.failure import RequestRejected
+from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import read_channels
+from remit.orchestrate.gateway.told_mark import ToldMark
 from remit.orchestrate.gateway.webhook_channel import TRIES_MAX, WebhookChannel, inlet
 from remit.orchestrate.people.webhook import signature_of
 from remit.wire.channels import Permission, Permissions, may_do
 from remit.wire.deliveries import HandedMessage
-from tests.unit.orchestrate.paper_broker import AT, PaperBroker
+from remit.wire.payloads import PublishedMessage
+from tests.unit.orchestrate.paper_broker import AT, MARK, PaperBroker
 
 KEY = b"k" * 32
 MESSAGE = {
@@ -88,7 +91,7 @@ class _Callback:
 def test_a_signed_message_is_published_once_and_what_is_not_signed_or_not_of_this_channel_is_refused() -> None:
     async def main() -> None:
         broker = PaperBroker()
-        channel = WebhookChannel(broker, KEY, "http://127.0.0.1:9/x", clock=WallClock())
+        channel = WebhookChannel(broker, KEY, "http://127.0.0.1:9/x", clock=WallClock(), check=MARK)
         with inlet(channel.hear, "127.0.0.1", 0) as port:
 
             async def sent(body: bytes, headers: dict[str, str], path: str = "/messages") -> tuple[int, dict[str, Any]]:
@@ -122,27 +125,53 @@ class _Away(PaperBroker):
 def test_replies_are_posted_signed_and_those_not_taken_are_tried_again_and_then_put_aside() -> None:
     async def main() -> None:
         broker, callback = PaperBroker(), _Callback()
-        channel = WebhookChannel(broker, KEY, callback.url, clock=WallClock())
+        channel = WebhookChannel(broker, KEY, callback.url, clock=WallClock(), check=MARK)
         serving = asyncio.create_task(channel.run())
         try:
-            first = broker.send("user.response.webhook.W1", REPLY)
+            first = broker.send("user.response.webhook.W1", REPLY, told=MARK)
             await broker.until(lambda: broker.ended.get(first) == "done")
             headers, body = callback.got[0]
             assert headers["Remit-Signature"] == signature_of(KEY, int(headers["Remit-Time"]), body)
             assert (headers["Remit-Item"], json.loads(body)["content"]) == ("r1", "Done.")
             callback.status = 500
-            second = broker.send("user.response.webhook.W1", REPLY)
+            second = broker.send("user.response.webhook.W1", REPLY, told=MARK)
             await broker.until(lambda: broker.ended.get(second) == "later")
-            third = broker.send("user.response.webhook.W1", REPLY, tries=TRIES_MAX)
+            third = broker.send("user.response.webhook.W1", REPLY, told=MARK, tries=TRIES_MAX)
             await broker.until(lambda: broker.dead.get(third) == "WEBHOOK_UNREACHABLE")
         finally:
             serving.cancel()
             callback.close()
-        away = HandedMessage(subject="user.response.webhook.W1", data=json.dumps(REPLY).encode(), place=9)
+        told = MARK.marked(PublishedMessage("user.response.webhook.W1", {}, json.dumps(REPLY).encode()))
+        away = HandedMessage(subject=told.subject, headers=told.headers, data=told.data, place=9)
         await channel.deliver(away)
         assert broker.ended[9] == "later"
 
     asyncio.run(main())
+
+
+def test_a_reply_that_no_gateway_told_is_signed_for_nobody_and_kept_with_its_code(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        broker, callback = PaperBroker(), _Callback()
+        channel = WebhookChannel(broker, KEY, callback.url, clock=WallClock(), check=MARK)
+        serving = asyncio.create_task(channel.run())
+        try:
+            forged = {
+                broker.send("user.response.webhook.W1", REPLY): "MESSAGE_UNSIGNED",
+                broker.send("user.response.webhook.W1", b"{nonsense"): "MESSAGE_UNSIGNED",
+                broker.send("user.response.webhook.W1", REPLY, told=ToldMark(Signer.generate())): "SIGNER_UNKNOWN",
+            }
+            await broker.until(lambda: broker.dead == forged)
+            true = broker.send("user.response.webhook.W1", REPLY, told=MARK)
+            await broker.until(lambda: broker.ended.get(true) == "done")
+            assert len(callback.got) == 1
+        finally:
+            serving.cancel()
+            callback.close()
+
+    asyncio.run(main())
+    assert "MESSAGE_UNSIGNED: a reply under user.response.webhook.W1 is not delivered" in caplog.text
 
 
 def test_a_file_says_who_may_do_what_and_names_the_line_where_it_cannot(tmp_path: Path) -> None:

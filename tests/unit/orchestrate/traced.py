@@ -6,9 +6,10 @@ from random import Random
 from typing import Any
 
 from remit.core.failure import Ending
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall, Provenance
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import AskHuman, CallTool, Command, StartChild
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.profiles import GUARDED
@@ -19,7 +20,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, ModelResult, Price
 from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.facts.gate_trace import Tracer, traced
 from remit.orchestrate.facts.texts import text_reader

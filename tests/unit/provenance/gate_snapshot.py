@@ -13,7 +13,7 @@ from remit.core.limits.authority import authority_json, authority_of
 from remit.core.record import JsonObject
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate
-from remit.provenance.labels import Group, Observation
+from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.repeats import Uses
 
 SNAPSHOT_VERSION = 3
@@ -25,16 +25,16 @@ def snapshot(gate: Gate) -> JsonObject:
     ledger = gate.ledger
     return {
         "version": SNAPSHOT_VERSION,
-        "prompts": list(gate.evidence.prompts),
-        "earlier": gate.evidence.earlier,
-        "read": list(gate.evidence.read),
+        "prompts": list(gate.grounds.prompts),
+        "earlier": gate.grounds.earlier,
+        "read": list(gate.grounds.read),
         "tools": gate.tools_json,
         "authority": authority_json(gate.authority),
         "plan": dict(gate.model_plan),
-        "observations": [_observation_json(one) for one in gate.evidence.index.observations],
+        "observations": [_observation_json(one) for one in gate.grounds.index.observations],
         "trusted_hosts": list(gate.trusted_hosts),
         "covered": sorted(gate.covered),
-        "approved": sorted([list(one) for one in gate.evidence.approved]),
+        "approved": sorted([list(one) for one in gate.grounds.approved]),
         "count": ledger.count,
         "tripped": ledger.tripped,
         "open": [_call_json(call) for call in ledger.open.values()],
@@ -73,8 +73,8 @@ def _restored(state: Any) -> Gate:
     )
     gate.covered = set(state["covered"])
     for one in state["observations"]:
-        gate.evidence.add(_observation(one))
-    gate.evidence.approved = {(tool, kind, value) for tool, kind, value in state["approved"]}
+        gate.grounds.add(_observation(one))
+    gate.grounds.approved = {(tool, kind, value) for tool, kind, value in state["approved"]}
     ledger = gate.ledger
     ledger.count, ledger.tripped = state["count"], state["tripped"]
     ledger.open = {call.call_id: call for call in map(_call, state["open"])}

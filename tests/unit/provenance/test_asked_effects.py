@@ -2,10 +2,11 @@
 
 import pytest
 
-from remit.provenance.asked_effects import asked_plan
 from remit.provenance.declarations import declaration_of
-from remit.provenance.imperatives import PLANNED_WORDS_MAX
-from remit.provenance.user_words import words_of_user
+from remit.provenance.words.asked_effects import plan_with
+from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
+from remit.provenance.words.tool_words import ToolWords
+from remit.provenance.words.user_words import words_of_user
 
 TOOLS = {
     "send_mail": declaration_of(
@@ -41,7 +42,7 @@ TOOLS = {
     ],
 )
 def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: str) -> None:
-    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == 0
+    assert plan_with(words_of_user([prompt]), ToolWords(TOOLS)).of(tool).count == 0
 
 
 @pytest.mark.parametrize(
@@ -59,9 +60,9 @@ def test_a_question_a_wish_or_a_statement_asks_for_no_effect(prompt: str, tool: 
     ],
 )
 def test_a_request_asks_also_beside_a_question(prompt: str, tool: str) -> None:
-    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == 1
+    assert plan_with(words_of_user([prompt]), ToolWords(TOOLS)).of(tool).count == 1
 
 
 def test_a_sentence_without_end_is_read_at_once() -> None:
     prompt = "what " + "delete it " * PLANNED_WORDS_MAX
-    assert asked_plan(words_of_user([prompt]), TOOLS).of("delete_file").count == 0
+    assert plan_with(words_of_user([prompt]), ToolWords(TOOLS)).of("delete_file").count == 0

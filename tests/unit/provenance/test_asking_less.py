@@ -223,3 +223,103 @@ def test_a_one_time_code_is_the_only_one_that_was_read_where_the_words_speak_of_
         gate = start(said, [enter, read])
         looked_up(gate, "read_mail", {}, found)
         assert gate.verdict_on("c", "enter_code", {"code": code}).is_allowed is is_allowed, said
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_the_one_record_that_begins_as_the_words_say_is_meant(domain: Domain) -> None:
+    look, records = listed(domain, "External-1", "Internal-1", "Not External")
+    for said in ("starting with External", "that begins with 'External'", "whose title starts with External"):
+        assert falls_on(f"{domain.verb} the {domain.thing} {said}.", domain, look, records) == [0]
+    twice, both = listed(domain, "External-1", "Internal-1", "External audit")
+    assert falls_on(f"{domain.verb} the {domain.thing} starting with External.", domain, twice, both) == []
+    assert falls_on(f"{domain.verb} it, whatever is starting with External.", domain, look, records) == []
+    assert falls_on(f"{domain.verb} the {domain.thing} starting with External for Kim.", domain, look, records) == []
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+@pytest.mark.parametrize("kind", ["", "label", "text", "id:{}"])
+def test_what_is_called_by_the_thing_of_a_tool_is_its_name(domain: Domain, kind: str) -> None:
+    last = domain.thing.split()[-1]
+    make = tool(f"make_{domain.thing.replace(' ', '_')}", {"name": kind.format(last)})
+    for said in (f"a {domain.thing} called sandbox", f"a new {domain.thing} named sandbox"):
+        assert passes(f"Make {said}.", [make], make["name"], {"name": "sandbox"})
+    for said in (f"a {domain.thing} for the crew called sandbox", f"a {domain.thing} for sandbox reasons"):
+        assert not passes(f"Make {said}.", [make], make["name"], {"name": "sandbox"})
+
+
+@pytest.mark.parametrize("kind", ["number", "id:request", "id:pr", "id:pull_request"])
+def test_an_argument_that_is_called_a_number_takes_that_of_the_thing(kind: str) -> None:
+    merge = tool("merge_pull_request", {"number": kind}, {"number": {"type": "integer"}})
+    for said in ("pull request 12", "the pull request #12"):
+        assert passes(f"Merge {said}.", [merge], "merge_pull_request", {"number": 12})
+    for said in ("the pull request of issue 12", "12 pull requests"):
+        assert not passes(f"Merge {said}.", [merge], "merge_pull_request", {"number": 12})
+    remark = tool("delete_remark_of_issue", {"number": "number"}, {"number": {"type": "integer"}})
+    assert not passes("Delete the remark of issue 12.", [remark], "delete_remark_of_issue", {"number": 12})
+
+
+@pytest.mark.parametrize("folder", ["data", "raw/2024", "/srv/in"])
+def test_the_folder_above_what_is_ordered_may_be_prepared(folder: str) -> None:
+    make = tool("make_folder", {"path": "path"}, asks=["download"], repeat="free")
+    load = tool("download_file", {"file_id": "id:file", "path": "path"})
+    prompt = f"Download file f-17 to {folder}/a.zip."
+    assert passes(prompt, [make, load], "make_folder", {"path": folder})
+    for other in ("ssh", "/", f"{folder}x", f"{folder}/a", f"x/{folder}"):
+        assert not passes(prompt, [make, load], "make_folder", {"path": other})
+    once = {**make, "repeat": "once"}
+    assert not passes(f"Make a folder. {prompt}", [once, load], "make_folder", {"path": "ssh"})
+
+
+@pytest.mark.parametrize("code", ["481516", "99-17"])
+def test_a_field_that_is_declared_a_code_is_one_where_the_words_speak_of_one(code: str) -> None:
+    enter = tool("enter_code", {"code": "code"}, asks=["log in"])
+    fields = {"[].code": "code"}
+    read = declared("read_messages", "", parameters(), effect="read", network=False, result=fields)
+    prompt = "Read my messages and log in with the code."
+    for said, found, is_allowed in (
+        (prompt, [code], True),
+        (prompt, [code, "7777-1"], False),
+        ("Read my messages and log in.", [code], False),
+        ("Log in with the code.", [code], False),
+    ):
+        gate = start(said, [enter, read])
+        looked_up(gate, "read_messages", {}, [*({"code": one} for one in found), {"title": "Hello"}])
+        assert gate.verdict_on("c", "enter_code", {"code": code}).is_allowed is is_allowed, (said, found)
+
+
+@pytest.mark.parametrize("counted", ["copies", "pieces", "boxes"])
+@pytest.mark.parametrize("form", ["print labels on printer P-2, 3 {0}", "print labels on printer P-2 in 3 {0}"])
+def test_a_number_in_a_form_that_is_not_known_is_given_all_the_same(form: str, counted: str) -> None:
+    tool = declared(
+        "print_labels",
+        "",
+        parameters(**{"printer": "string", counted: "integer"}),
+        effect="external",
+        control_args={"printer": "id:printer", counted: "number"},
+        asks=["print"],
+        stakes="none",
+    )
+    gate = start(form.format(counted), [tool])
+    for left_out in ({}, {counted: None}):
+        assert not gate.verdict_on("c", "print_labels", {"printer": "P-2", **left_out}).is_allowed
+    said = start("print labels on printer P-2", [tool])
+    assert said.verdict_on("c", "print_labels", {"printer": "P-2"}).is_allowed
+
+
+@pytest.mark.parametrize("first", ["role", "role_name", "x2"])
+@pytest.mark.parametrize("second", ["to_user", "user2", "user-name", "who"])
+def test_an_argument_may_be_called_by_its_name_behind_a_comma(first: str, second: str) -> None:
+    grant = tool("grant_access", {first: "text", second: "text"}, asks=["grant access"])
+    said = f"Please grant access with {first} \"reader-2\", {second} 'bob-at-b'."
+    assert passes(said, [grant], "grant_access", {first: "reader-2", second: "bob-at-b"})
+    for other in ({first: "bob-at-b", second: "bob-at-c"}, {first: "reader-2", second: "eve"}):
+        assert not passes(said, [grant], "grant_access", other)
+
+
+@pytest.mark.parametrize("ending", ["bob@corp.example", "'the report'", "DE89370400440532013000", "/data/a.csv", "17"])
+@pytest.mark.parametrize("between", [". ", ".\n", "! ", ".\n\n"])
+def test_what_a_sentence_ends_with_belongs_to_it_and_not_to_the_next(ending: str, between: str) -> None:
+    tell, file = tool("tell_person", {"to": "email"}, asks=["tell"]), tool("file_away", {"what": "text"}, asks=["file"])
+    said = f"File away {ending}{between}Tell ann@corp.example, please."
+    assert passes(said, [tell, file], "tell_person", {"to": "ann@corp.example"})
+    assert not passes(said, [tell, file], "tell_person", {"to": ending})

@@ -192,7 +192,7 @@ def test_a_verb_that_tools_share_asks_for_the_one_whose_thing_is_said() -> None:
     erase = {**DELETE, "name": "delete_mail", "control_args": {"file_id": "id:mail"}}
     gate = opened("Delete the mail with the id 13.", tools=[erase, *TOOLS])
     assert gate.verdict_on("a", "delete_file", {"file_id": "13"}).code is Objection.PROVENANCE_UNBOUND
-    assert gate.evidence.plan.of("delete_file").count == 0
+    assert gate.grounds.plan.of("delete_file").count == 0
     gate = opened("Delete the one with the id 13.", tools=[erase, *TOOLS])
     assert gate.verdict_on("a", "delete_file", {"file_id": "13"}).is_allowed
 
@@ -265,7 +265,7 @@ def test_all_is_narrowed_by_what_the_lookup_was_given() -> None:
         "result": {"[]": "who:email"},
     }
     for team, passes in [("Red", True), ("Blue", False)]:
-        gate = opened("Mail everyone in Red the words of the day, as Blue does.", tools=[members, *TOOLS])
+        gate = opened("Mail everyone in Red the words of the day. Blue does it, too.", tools=[members, *TOOLS])
         looked_up(gate, "list_people", {"team": team}, ["x@y.example", "z@y.example"])
         assert sent(gate, "x@y.example").is_allowed is passes
 
@@ -445,8 +445,8 @@ def test_the_result_of_a_call_that_was_held_is_text() -> None:
     verdict = gate.verdict_on("c", "fetch_page", {"url": "https://evil.example"})
     gate.observe(verdict.call_id, "fetch_page", ORDER)
     gate.observe("never", "list_files", [file(66, "x")])
-    assert gate.evidence.index.observations[0].groups == {}
-    assert gate.evidence.index.origins_of("66") == []
+    assert gate.grounds.index.observations[0].groups == {}
+    assert gate.grounds.index.origins_of("66") == []
 
 
 def test_an_undeclared_tool_and_undeclared_arguments_are_the_worst() -> None:

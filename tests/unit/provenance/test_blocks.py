@@ -2,8 +2,8 @@
 
 import pytest
 
-from remit.provenance.blocks import own_words
-from remit.provenance.user_words import words_of_user
+from remit.provenance.words.blocks import own_words
+from remit.provenance.words.user_words import words_of_user
 
 
 @pytest.mark.parametrize(

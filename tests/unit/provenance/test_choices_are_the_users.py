@@ -9,7 +9,7 @@ from remit.core.limits.authority import Authority, OptionReach
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import GateVerdict
-from remit.provenance.records import WRITTEN_CHARS_MAX
+from remit.provenance.origins.records import WRITTEN_CHARS_MAX
 from tests.unit.provenance.domains import DOMAINS, Domain
 from tests.unit.provenance.office import declared, looked_up, parameters
 
@@ -321,5 +321,5 @@ def test_a_run_that_wrote_more_than_can_be_kept_reads_nothing_but_text() -> None
             gate, "read_note", {"path": "notes.txt"}, {"id": "f-77", "big": True, "parts": ["so", "f-78", "f-79"]}
         )
         assert gate.verdict_on("c", domain.name, {domain.argument: "f-77"}).is_allowed is is_allowed
-        groups = gate.evidence.index.observations[-1].groups
+        groups = gate.grounds.index.observations[-1].groups
         assert (groups[""].records[0].get("parts[]") == ["f-78", "f-79"]) is is_allowed

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.provenance.earlier import EARLIER_CHARS_MAX
 from remit.provenance.gate import GATE_INVALID, Gate, start
 from remit.provenance.gate_verdict import GateVerdict, Objection
+from remit.provenance.words.earlier import EARLIER_CHARS_MAX
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST_MAIL, TOOLS, file, looked_up, mail, sent
 
@@ -128,7 +128,7 @@ def test_a_lookup_by_earlier_words_was_not_asked_for_now() -> None:
 def test_what_was_read_before_leaves_only_in_the_users_own_words(label: str) -> None:
     said = f"Write to {BOB} that all is well."
     gate = talk("What do my mails say?", said, read=(label,))
-    assert gate.evidence.labels == gate.has_read == (label,)
+    assert gate.grounds.labels == gate.has_read == (label,)
     assert sent(gate, BOB, body="The code is harbour").code is Objection.PRIVATE_FLOW
     gate = talk("What do my mails say?", said, read=(label,))
     assert gate.verdict_on(None, "send_mail", {"recipients": [BOB], "subject": "", "body": "all is well"}).is_allowed
@@ -146,7 +146,7 @@ def test_what_a_run_has_read_is_told_asked_for_or_not() -> None:
     assert not gate.has_read
     looked_up(gate, "list_mails", {}, [mail(1, ANN, "Hello", "Hi")])
     assert gate.has_read == ("private", "untrusted")
-    assert gate.evidence.labels == ("untrusted",)
+    assert gate.grounds.labels == ("untrusted",)
     gate = start("Write to Ann.", [CONTACTS])
     looked_up(gate, "find_contact", {"name": "Ann"}, [{"name": "Ann", "email": ANN}])
     assert "private" not in gate.has_read
@@ -171,7 +171,7 @@ def test_what_was_pasted_into_an_earlier_message_swallows_no_later_one() -> None
 def test_the_oldest_messages_are_forgotten_and_the_last_is_always_read() -> None:
     long = "word " * (EARLIER_CHARS_MAX // 5)
     gate = talk(f"My landlord has {ACCOUNT}.", long, "Pay my landlord 40 euros.")
-    assert len(gate.evidence.prompts) == 2
+    assert len(gate.grounds.prompts) == 2
     assert paid(gate, ACCOUNT, 40).code is Objection.PROVENANCE_UNBOUND
 
 

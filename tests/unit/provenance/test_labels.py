@@ -6,14 +6,15 @@ import pytest
 
 from remit.core.limits.authority import Inference
 from remit.provenance.declarations import declaration_of
-from remit.provenance.labels import ORIGINS_MAX, Observation, OriginIndex, index_key
-from remit.provenance.records import (
+from remit.provenance.origins.labels import ORIGINS_MAX, Observation, OriginIndex, index_key
+from remit.provenance.origins.records import (
     RECORDS_MAX,
     REFERENCES_MAX,
     VALUES_MAX,
+    ResultLayout,
+    groups_along,
     leaf_values,
     read_content,
-    record_groups,
     references_of,
 )
 
@@ -21,7 +22,9 @@ FIELDS = {"[].id": "id:file", "[].tags[]": "who:user", "[].name": "label", "[].p
 
 
 def made(content: Any, result: Any = FIELDS, inference: Inference = Inference.OFF) -> Any:
-    return record_groups(content, declaration_of({"name": "list_files", "result": result}), inference)
+    return groups_along(
+        ResultLayout(declaration_of({"name": "list_files", "result": result})), read_content(content), inference
+    )
 
 
 def test_declared_fields_become_records_and_the_rest_is_text() -> None:

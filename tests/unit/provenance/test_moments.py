@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.moments import is_said, moments_in
+from remit.provenance.words.moments import is_said, moments_in
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.provenance.gate_verdict import Objection
-from remit.provenance.user_words import words_of_user
+from remit.provenance.words.user_words import words_of_user
 from tests.unit.provenance.office import declared, file, looked_up, opened, parameters, sent
 
 ANN, EVE, CARL = "ann@corp.example", "eve@corp.example", "carl@corp.example"
@@ -25,7 +25,7 @@ ANN, EVE, CARL = "ann@corp.example", "eve@corp.example", "carl@corp.example"
         f"Mail {ANN} without {EVE} in copy.",
         f"Mail {ANN} instead of {EVE}.",
         f"Mail {ANN} rather than {EVE}.",
-        f"Mail anybody other than {EVE}, I mean {ANN}.",
+        f"Mail somebody other than {EVE}, I mean {ANN}.",
         f"Mail {ANN} and nobody else, never {CARL}, {EVE} or 'him'.",
         f"Avoid {EVE}. Mail {ANN}.",
         f"Mail {ANN}. Do not mail:\n{EVE}\nThanks.",
@@ -58,7 +58,9 @@ def test_what_is_named_elsewhere_or_asked_for_in_other_words_is_not_left_out(pro
 
 
 def test_a_list_goes_on_behind_a_comma_and_an_order_does_not() -> None:
-    words = words_of_user(["Invite everyone except kofi, Dora Lee, yuki and bob, then write to carl."])
+    words = words_of_user(
+        ["Invite everyone except kofi, Dora Lee, yuki and bob, then write to carl."], verbs=frozenset({"writ"})
+    )
     assert all(words.span_of(name) is None for name in ("kofi", "Dora Lee", "yuki", "bob"))
     assert words.span_of("carl") is not None
 

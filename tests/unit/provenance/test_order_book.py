@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from remit.core.failure import RequestRejected
 from remit.core.work.orders import orders_of
 from remit.provenance.declarations import declarations_of
 from remit.provenance.gate import Gate, start
 from remit.provenance.gate_verdict import verdict_json
 from remit.provenance.order_book import leased_book
+from remit.provenance.order_checks import check_orders
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -24,6 +26,7 @@ TOOLS: list[dict[str, Any]] = [
         "effect": "external",
         "parameters": {"properties": {"file": {}, "n": {}, "to": {}, "body": {}, "soft": {"default": True}}},
         "control_args": {"file": "id:file", "to": "email"},
+        "payload_args": ["body"],
         "result": {"id": "id:job"},
     },
     {
@@ -219,7 +222,7 @@ def test_the_list_marks_what_nothing_fixes() -> None:
         ),
         "   b) body: 'Hi'",
         "3. act",
-        "   body: '1'",
+        "   body: '1' (x given)",
     )
     assert declarations_of(TOOLS)["act"].effect.is_mutating
 
@@ -240,6 +243,15 @@ def test_a_lease_holds_what_is_known_for_tools_that_are_there_and_nothing_that_i
     assert beneath.match("act", {"n": 3}, (), has_unlisted=False).number == 4
     beneath.is_confirmed = False
     assert beneath.lease({"act"}, ()) is None
+
+
+@pytest.mark.parametrize(("argument", "value"), [("file", "f1"), ("to", "ann@x.example"), ("n", "3")])
+def test_free_words_steer_no_effect(argument: str, value: str) -> None:
+    order = {"tool": "act", "text": {argument: {"free": ["find"]}}}
+    assert not passes(gate_with(order), **{argument: value})
+    with pytest.raises(RequestRejected, match="payload_args") as refused:
+        check_orders(orders_of([order]), declarations_of(TOOLS))
+    assert refused.value.code == "ORDERS_INVALID"
 
 
 def test_what_an_ordered_effect_returns_keeps_no_later_free_text_in() -> None:

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from remit.core.limits.trust import Repeat
-from remit.provenance.asked_effects import MANY, Asked, asked_plan
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import Argument, Objection
-from remit.provenance.handles import as_handle, resolve
-from remit.provenance.labels import Group, Observation, OriginIndex, OriginPlace
-from remit.provenance.leaves import DEPTH_MAX, Leaves
+from remit.provenance.origins.handles import as_handle, resolve
+from remit.provenance.origins.labels import Group, Observation, OriginIndex, OriginPlace
 from remit.provenance.repeats import Uses, objection_to, targets_of
-from remit.provenance.tool_words import ToolWords
-from remit.provenance.user_words import words_of_user
+from remit.provenance.values.leaves import DEPTH_MAX, Leaves
+from remit.provenance.words.asked_effects import MANY, Asked, plan_with
+from remit.provenance.words.tool_words import ToolWords
+from remit.provenance.words.user_words import words_of_user
 
 NESTED = declaration_of(
     {
@@ -199,7 +199,7 @@ TOOLS = {
     ],
 )
 def test_the_words_say_which_effects_are_asked_for_and_how_often(prompt: str, tool: str, count: int) -> None:
-    assert asked_plan(words_of_user([prompt]), TOOLS).of(tool).count == count
+    assert plan_with(words_of_user([prompt], verbs=ToolWords(TOOLS).known), ToolWords(TOOLS)).of(tool).count == count
 
 
 def test_a_tool_is_asked_for_by_its_own_words() -> None:
@@ -208,7 +208,7 @@ def test_a_tool_is_asked_for_by_its_own_words() -> None:
     assert words.actions["add_reminder"] == {"ad"}
     rid = {"drop": declaration_of({"name": "drop", "asks": ["get rid of", "in the bin"]})}
     for prompt in ("Get rid of it.", "Drop it.", "Put it in the bin.", "Please get rid of it."):
-        assert asked_plan(words_of_user([prompt]), rid).of("drop").count == 1
+        assert plan_with(words_of_user([prompt]), ToolWords(rid)).of("drop").count == 1
     for prompt in ("Get a list of it.", "Drops fell.", "Bob puts it in the bin."):
-        assert asked_plan(words_of_user([prompt]), rid).of("drop").count == 0
-    assert asked_plan(words_of_user(["Send it."]), TOOLS).of("unknown").count == 0
+        assert plan_with(words_of_user([prompt]), ToolWords(rid)).of("drop").count == 0
+    assert plan_with(words_of_user(["Send it."]), ToolWords(TOOLS)).of("unknown").count == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
+from remit.provenance.words.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from remit.provenance.user_words import words_of_user
+from remit.provenance.words.user_words import words_of_user
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.vocabulary import name_stems, name_words, stem
+from remit.provenance.words.vocabulary import name_stems, name_words, stem
 
 
 @pytest.mark.parametrize(

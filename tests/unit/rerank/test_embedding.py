@@ -15,8 +15,8 @@ from remit.rerank.embedding import (
     FITS_MIN,
     WORDS_CHARS_MAX,
     EmbeddingRouter,
-    clauses_of,
     embedding_router,
+    request_parts,
 )
 
 
@@ -91,7 +91,7 @@ def test_a_tool_without_a_description_is_known_by_its_name() -> None:
 
 
 def test_clauses_are_sentences_and_what_and_joins_with_the_whole_at_the_end() -> None:
-    assert clauses_of("Please read a.txt, and then add it. Done?\nYes; ok") == [
+    assert request_parts("Please read a.txt, and then add it. Done?\nYes; ok") == [
         "read a.txt",
         "add it.",
         "Done?",
@@ -99,12 +99,12 @@ def test_clauses_are_sentences_and_what_and_joins_with_the_whole_at_the_end() ->
         "ok",
         "read a.txt, and then add it. Done? Yes; ok",
     ]
-    assert clauses_of("Please") == ["Please", "Please"]
+    assert request_parts("Please") == ["Please", "Please"]
 
 
 def test_only_so_much_of_a_long_request_is_read() -> None:
-    assert len(clauses_of("Stop. " * 100)) == CLAUSES_MAX + 1
-    assert len(clauses_of("a" * 9000)[-1]) == WORDS_CHARS_MAX
+    assert len(request_parts("Stop. " * 100)) == CLAUSES_MAX + 1
+    assert len(request_parts("a" * 9000)[-1]) == WORDS_CHARS_MAX
 
 
 def test_what_was_embedded_is_kept_and_makes_room_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

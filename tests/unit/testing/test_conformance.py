@@ -7,8 +7,9 @@ from itertools import count
 
 import pytest
 
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox, MemoryLeases
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     AppendConflict,

@@ -15,8 +15,9 @@ from remit.orchestrate.executors.reports import PERFORMED, Report, ToolBroke, To
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.orchestrate.ports import Dispatch
+from remit.orchestrate.loop.outlet import Dispatch
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
+from remit.testing.conformance.sample_turns import RUN
 from tests.simulation.seeded_loop import SeededLoop
 from tests.unit.orchestrate.stage import HandClock
 
@@ -35,6 +36,7 @@ class BadDispatch(InProcessDispatch):
         self._lives: list[Live] = []
         self._taken_back: list[str] = []
         self._told: list[Report] = []
+        self._woken: list[Live] = []
         self._beside: set[asyncio.Future[Report] | asyncio.Future[Report | None]] = set()
 
     async def _performed(self, _: Live, command: Command) -> Report:
@@ -58,11 +60,16 @@ class BadDispatch(InProcessDispatch):
         if isinstance(command, CancelCommand):
             for other in self._lives if self._flaw == "cancels in every run" else ():
                 super().send(other, command)
+            for each in self._sent if self._flaw == "cancels all" else ():
+                super().send(live, replace(command, about=each))
             self._taken_back.append(command.about)
             if self._flaw == "never cancels":
                 return
         if self._flaw == "keeps from later drivers" and not live.is_ordered_here(command):
             return
+        if self._flaw == "rings early" and isinstance(command, SetTimer):
+            command = replace(command, due_at_ms=0)
+            live.state.commands.open[command.id] = command
         if self._flaw == "knows no recovery":
             live.recovered_seq = -1
         super().send(live, command)
@@ -87,13 +94,18 @@ class BadDispatch(InProcessDispatch):
             waiting = asyncio.ensure_future(super().receive(live))
             self._beside.add(waiting)
             return waiting.result() if (await asyncio.wait([waiting], timeout=0.01))[0] else None
+        if self._flaw == "stays awake" and live in self._woken:
+            return None
         if self._flaw == "begins what was taken back":
             for command_id in self._taken_back:
                 await self._perform_it(live.state.commands.open[command_id])
-        if self._flaw == "repeats itself" and len(self._told) == 1:
+        if self._flaw in ("repeats itself", "rings twice") and len(self._told) == 1:
             self._told *= 2
             return self._told[0]
         report = await super().receive(live)
+        if self._flaw == "loses one" and isinstance(report, ToolSaid) and ToolSaid not in map(type, self._told):
+            self._told.append(report)
+            report = await super().receive(live)
         if report is None:
             return TimerFired("1.1") if self._flaw == "makes up reports" else None
         self._told.append(report)
@@ -120,7 +132,7 @@ class BadDispatch(InProcessDispatch):
             case "lets all begin":
                 return True
             case "mixes runs":
-                return await super().claim("run", command_id, is_repeatable=is_repeatable)
+                return await super().claim(RUN, command_id, is_repeatable=is_repeatable)
         return await super().claim(run_id, command_id, is_repeatable=is_repeatable)
 
     async def revoke(self, run_id: str, command_id: str) -> bool:  # type: ignore[explicit-override]
@@ -137,6 +149,7 @@ class BadDispatch(InProcessDispatch):
         return await super().revoke(run_id, command_id)
 
     def wake(self, live: Live) -> None:  # type: ignore[explicit-override]
+        self._woken.append(live)
         if self._flaw != "never wakes":
             super().wake(live)
 
@@ -202,6 +215,9 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("knows no doubt", "one_that_breaks_is_reported", "claimed=True"),
     ("knows no doubt", "one_that_breaks_before_its_claim_is_certainly_not_done", "claimed=False"),
     ("never cancels", "a_cancelled_command_is_stopped", "told nothing"),
+    ("cancels all", "what_is_not_cancelled_goes_on", "has stopped"),
+    ("never cancels", "what_is_not_cancelled_goes_on", "cancelled goes on"),
+    ("loses one", "what_is_not_cancelled_goes_on", "two calls gave"),
     ("never cancels", "what_was_cancelled_before_it_began_never_begins", "taken back is reported"),
     ("begins what was taken back", "what_was_cancelled_before_it_began_never_begins", "taken back was begun"),
     ("lets nothing begin", "whoever_is_first_claims_or_revokes", "not revoked may not begin"),
@@ -227,6 +243,9 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("never cancels", "runs_are_performed_apart", "took back or left goes on"),
     ("knows of nothing", "what_was_told_to_stop_is_under_way_until_it_has", "is under way for no run"),
     ("does not wait", "what_was_told_to_stop_is_under_way_until_it_has", "does not wait for what was told"),
+    ("stays awake", "whoever_waits_is_not_sent_away_while_something_is_under_way", "told None"),
+    ("rings early", "a_timer_is_reported_when_its_moment_has_come", "moment has not come"),
+    ("rings twice", "a_timer_is_reported_when_its_moment_has_come", "that was reported"),
     ("never rings", "a_timer_is_reported_when_its_moment_has_come", "told nothing"),
     ("makes up reports", "nothing_has_to_be_waited_for_where_nothing_was_sent", "something to receive"),
     ("is never done", "nothing_has_to_be_waited_for_where_nothing_was_sent", "something is under way"),

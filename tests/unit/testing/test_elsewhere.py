@@ -15,13 +15,16 @@ import pytest
 
 from remit.agents.plan_executor import PlanExecutor
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.journal.arrivals import CodeFailed
+from remit.core.journal.commands import CallCode, CallTool, Command
 from remit.core.run.contract import SystemResponse
 from remit.core.run.messages import system_message
 from remit.core.work.plan import ExecutionPlan, Step
 from remit.inference.specs import open_engine
 from remit.orchestrate.executors.errands import Errand, encode_errand, packed
-from remit.orchestrate.setup.kit import Kit, kit_of
+from remit.orchestrate.executors.reports import Report, ToolBroke, unequipped
+from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.testing import Elsewhere, KillAt
 from remit.testing.elsewhere import Channel, _started
 from remit.testing.performer import PipedPerformer, kits
@@ -134,6 +137,41 @@ def test_code_is_killed_when_it_begins_to_read(tmp_path: Path) -> None:
     assert (response.terminal_code, elsewhere.killed) == (Ending.SUCCESS, ["RetrieveErrand"])
 
 
+def unmakeable() -> Kit:
+    """A kit whose part is not where this process is."""
+    raise RequestRejected(
+        "ENGINE_NOT_REOPENABLE", "engine 'house' was given as an object, and nothing names how to open it"
+    )
+
+
+def test_a_performer_that_cannot_make_its_kit_ends_the_run_at_once_and_says_what_is_missing() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            with away(system, kit=f"{__name__}:unmakeable") as elsewhere:
+                response = await system.run(request("please pay"), kit())
+            assert response.error is not None
+            assert (response.error.code, response.error.retryable) == (ErrorCode.CONFIG_PART_MISSING, False)
+            assert "ENGINE_NOT_REOPENABLE: engine 'house' was given as an object" in response.error.message
+            assert elsewhere.performed == ["RetrieveErrand", "ModelErrand"]  # once each
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("command", "report"),
+    [
+        (
+            CallTool("1.1", "c", "pay", "1", "{}", b"", "key", 1_000, ()),
+            ToolBroke("1.1", ErrorCode.TOOL_UNAVAILABLE, "tool 'pay' was not called: why"),
+        ),
+        (CallCode("1.1", "rules:desk", "x", 1_000), CodeFailed("1.1", "why", ErrorCode.CONFIG_PART_MISSING)),
+    ],
+    ids=["tool", "code"],
+)
+def test_what_is_not_done_for_want_of_a_kit_is_reported_so(command: Command, report: Report) -> None:
+    assert unequipped(command, "why") == report
+
+
 def moments_of(errand: Errand) -> list[str]:
     """Where a performer of an errand says that it is, one after the other."""
     light, texts = packed(errand)
@@ -187,7 +225,7 @@ def test_a_kit_is_made_again_from_what_the_manifest_names(tmp_path: Path) -> Non
 
     async def story() -> None:
         async with systems(EmbeddedStore.open(tmp_path / "store")) as (system,):
-            made = kit_of(open_engine("scripted:script.json", base=tmp_path), Registry([]))
+            made = engine_kit(open_engine("scripted:script.json", base=tmp_path), Registry([]))
             with away(system, home=tmp_path / "store") as elsewhere:
                 assert (await system.run(request(), made)).content == "hello"
             assert elsewhere.performed == ["ModelErrand"]

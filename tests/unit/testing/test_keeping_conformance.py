@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from remit.backend.memory import retention
 from remit.backend.memory.checkup import MemoryCheckup
+from remit.backend.memory.halts import MemoryHeadLog
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
-from remit.backend.memory.small_ports import MemoryHeadLog
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import redacted_in

@@ -37,6 +37,29 @@ def equal_turns_of_two_runs_are_one(store: Any) -> None:
     store.journal.append = once
 
 
+def ids_are_cut(store: Any) -> None:
+    append, read = store.journal.append, store.journal.read
+
+    async def appended(run_id: str, *rest: Any, **more: Any) -> Any:
+        return await append(run_id[:16], *rest, **more)
+
+    store.journal.append = appended
+    store.journal.read = lambda run_id, **more: read(run_id[:16], **more)
+
+
+def leases_are_of_cut_ids(store: Any) -> None:
+    leases = store.leases
+
+    class Cut:
+        """The leases of the store, of the beginnings of ids."""
+
+        def __getattr__(self, name: str) -> Any:
+            asked = getattr(leases, name)
+            return lambda run_id, *rest: asked(run_id[:16], *rest)
+
+    store.leases = Cut()
+
+
 def a_turn_of_nothing_is_dropped(store: Any) -> None:
     append = store.journal.append
 
@@ -379,6 +402,7 @@ SUITES: dict[str, Suite] = {
 LIES: dict[str, tuple[Lie, ...]] = {
     "journal": (
         equal_turns_of_two_runs_are_one,
+        ids_are_cut,
         a_turn_of_nothing_is_dropped,
         the_start_is_wherever_a_run_stands,
         a_refused_turn_is_shown_once,
@@ -392,6 +416,7 @@ LIES: dict[str, tuple[Lie, ...]] = {
     ),
     "leases": (
         tokens_shrink,
+        leases_are_of_cut_ids,
         no_token_lets_go,
         a_token_renews_any_run,
         a_token_writes_any_run,

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryHalts, MemoryInbox, MemorySeals
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import Derived, SignedHead
 from remit.core.record import replace
 from remit.testing.conformance.answers import ANSWERS_CHECKS
 from remit.testing.conformance.halts import HALTS_CHECKS
-from remit.testing.conformance.index import INDEX_CHECKS
+from remit.testing.conformance.index import INDEX_CHECKS, KEPT_INDEX_CHECKS
 from remit.testing.conformance.key import KEY_CHECKS
 from remit.testing.conformance.seals import SEALS_CHECKS
 
@@ -28,7 +30,17 @@ class BadHalts(MemoryHalts):
         self._flaw = flaw
 
     def news(self, number: int) -> Sequence[bytes]:  # type: ignore[explicit-override]
-        return () if self._flaw == "tells nobody" else super().news(number)
+        news = list(super().news(number))
+        match self._flaw:
+            case "tells nobody":
+                return ()
+            case "tells the first alone":
+                return news[:1]
+            case "tells the last alone":
+                return news[-1:]
+            case "tells the last first":
+                return news[::-1]
+        return news
 
     def since(self, number: int) -> Sequence[bytes]:  # type: ignore[explicit-override]
         return [b"halt", *self._entries] if self._flaw == "halts at once" else super().since(number)
@@ -123,6 +135,8 @@ class BadIndex(MemoryStore):
             case "overwrites refusals":
                 for number, answer in runs[0].heard:
                     self.inbox._outcomes[number] = ("", answer)
+            case "hears nothing":
+                runs = [replace(run, heard=()) for run in runs]
             case "forgets lineages":
                 runs = [replace(run, listing=replace(run.listing, lineage=())) for run in runs]
         return await self.journal.renew(runs)
@@ -165,6 +179,9 @@ def answers(flaw: str) -> tuple[MemoryJournal, MemoryInbox]:
     [
         ("halts at once", "an_empty_log_halts_nothing"),
         ("tells nobody", "entries_come_back_in_order"),
+        ("tells the first alone", "entries_come_back_in_order"),
+        ("tells the last alone", "entries_come_back_in_order"),
+        ("tells the last first", "entries_come_back_in_order"),
         ("never objects", "an_entry_is_written_once"),
         ("forgets heads", "the_last_signed_entry_is_known"),
     ],
@@ -209,10 +226,11 @@ def test_a_store_that_answers_wrongly_fails_the_check_that_is_about_it(flaw: str
         ("forgets lineages", "a_run_is_listed_as_its_turns_tell"),
         ("overwrites refusals", "whom_a_run_heard_is_told_so"),
         ("looks at nothing", "a_run_that_has_gone_on_is_left_as_it_is"),
+        ("hears nothing", "a_verdict_that_was_lost_is_told_anew"),
     ],
 )
 def test_an_index_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
-    assert check in failed(INDEX_CHECKS, lambda: BadIndex(flaw))
+    assert check in failed((*INDEX_CHECKS, *KEPT_INDEX_CHECKS), lambda: BadIndex(flaw))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +242,7 @@ def test_a_key_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: st
 
 
 def test_what_has_no_flaw_passes_every_check() -> None:
-    assert failed(INDEX_CHECKS, lambda: BadIndex("")) == set()
+    assert failed((*INDEX_CHECKS, *KEPT_INDEX_CHECKS), lambda: BadIndex("")) == set()
     assert failed(KEY_CHECKS, lambda: BadKey("")) == set()
     assert failed(HALTS_CHECKS, lambda: BadHalts("")) == set()
     assert failed(SEALS_CHECKS, lambda: BadSeals("")) == set()

@@ -76,7 +76,6 @@ def test_a_tool_is_still_its_function() -> None:
     assert bare(a=1, b=1) == 2
     assert callable(bare)
     assert inspect.signature(bare) == inspect.signature(bare.function)
-    assert not hasattr(bare, "__dict__")
     assert repr(bare) == f"Tool('bare', effect='external', place={__name__!r})"
 
 
@@ -225,3 +224,15 @@ def test_a_declaration_pins_which_secrets_a_tool_is_given() -> None:
     assert list(issues.definition.parameters["properties"]) == ["repository"]
     assert issues.definition.version == tool_version(issues.definition) != others.definition.version
     assert issues("a", token="b") == "a b"
+
+
+@pytest.mark.parametrize("is_bare", [True, False])
+def test_a_tool_says_of_itself_what_its_function_says(*, is_bare: bool) -> None:
+    def count(word: str) -> int:
+        """Count the letters of a word."""
+        return len(word)
+
+    made = tool(count) if is_bare else tool(effect="read", network=False)(count)
+    for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
+        assert getattr(made, name) == getattr(count, name)
+    assert made.__wrapped__ is count

@@ -39,7 +39,8 @@ async def cancelled(tool: Tool, arguments: dict[str, Any], begun: Any) -> list[L
     attempt = Attempt(tool, arguments, "key")
     await cut_off(attempt, begun)
     assert attempt.has_begun
-    return [] if attempt.late is None else [attempt.late]
+    late = attempt.left()
+    return [] if late is None else [late]
 
 
 async def cut_off(attempt: Attempt, begun: Any) -> None:

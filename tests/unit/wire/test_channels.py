@@ -6,7 +6,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.principal import Scope
 from remit.core.run.signals import Signal, check_signal
-from remit.observe.history import read_history, states
+from remit.observe.linked_turns import read_history, states
 from remit.wire.channels import (
     CHANNEL_COMMAND_UNKNOWN,
     CHANNEL_LOOP_UNCLEAR,
@@ -26,7 +26,7 @@ from remit.wire.channels import (
     may_do,
     principal_of,
 )
-from remit.wire.inbound import order_of, route_of, signal_of
+from remit.wire.inbound import route_of, signal_of, start_of_task
 from remit.wire.wire_records import Attachment, UserMessage
 from scripts.make_golden import GOLDEN, read_journal
 
@@ -86,7 +86,7 @@ def test_words_in_a_channel_become_a_task_with_the_way_back() -> None:
     )
     meaning = desk().meaning_of(message)
     assert isinstance(meaning, Submit)
-    order = order_of(meaning.task, thread_id=meaning.thread_id, message_id=meaning.message_id)
+    order = start_of_task(meaning.task, thread_id=meaning.thread_id, message_id=meaning.message_id)
     route = route_of(order.request)
     assert (route.channel_type, route.channel_id, route.thread_id, route.message_id) == ("slack", "C1", "T7", "m1")
     assert (order.request.user_id, order.request.metadata["team"], order.model) == ("ann", "core", "gpt-4")
@@ -108,7 +108,7 @@ def test_a_reply_to_a_loop_that_has_ended_continues_its_session(way: str) -> Non
     meaning = at.meaning_of(said("And now?", thread="T7", reply_to="run1" if way == "reply_to" else ""))
     assert isinstance(meaning, Submit)
     assert (meaning.task.loop_id, meaning.session_id) == ("run1", "s-run1")
-    assert order_of(meaning.task, session_id=meaning.session_id).request.session_id == "s-run1"
+    assert start_of_task(meaning.task, session_id=meaning.session_id).request.session_id == "s-run1"
 
 
 def test_words_outside_a_thread_begin_a_loop_of_their_own() -> None:

@@ -29,7 +29,7 @@ from remit.wire.credentials import (
     revoke,
     revoked_by,
 )
-from remit.wire.payloads import checked
+from remit.wire.payloads import checked_record
 
 ROOT, SITE, WORKER, OTHER = (Signer.from_bytes(bytes([number]) * 32) for number in range(1, 5))
 TRUSTED = TrustedSenders(root=ROOT.did)
@@ -154,7 +154,7 @@ def test_an_agent_has_a_key_of_its_own_that_follows_from_its_name() -> None:
     agent = agent_signer(ROOT, "architect")
     assert agent.did == agent_signer(ROOT, "architect").did
     assert len({agent.did, ROOT.did, agent_signer(ROOT, "editor").did, agent_signer(OTHER, "architect").did}) == 4
-    identity = checked(
+    identity = checked_record(
         identity_of(agent.did, "architect", role=AgentRole.ARCHITECT, chain=[statement()], created_at_ms=1_000)
     )
     assert identity.did.startswith("did:key:z6Mk")

@@ -22,13 +22,12 @@ from remit.wire.inbound import (
     attached,
     call_metadata,
     given_context,
-    metadata_of,
-    order_of,
     route_of,
     session_of_task,
     signal_of,
+    start_of_task,
 )
-from remit.wire.payloads import WIRE_RULE_BROKEN, checked
+from remit.wire.payloads import WIRE_RULE_BROKEN, checked_record
 from remit.wire.wire_records import Attachment, ConstructedContext, SignalMessage, TaskMessage, WireSignal
 from scripts.wire_docs import EXAMPLES
 
@@ -47,19 +46,20 @@ def code_of(refused: pytest.ExceptionInfo[RequestRejected]) -> str:
 
 @pytest.mark.req("3.20")
 def test_a_task_becomes_a_request_with_its_tools_its_choice_and_its_metadata() -> None:
-    order = order_of(task())
+    order = start_of_task(task())
     request = check_request(order.request)
     assert request.messages == (user_message("Analyze this code for bugs."),)
     assert request.tools == ("read_file",)
     assert request.tool_choice == ToolChoice(ToolChoiceMode.FUNCTION, "read_file")
-    assert metadata_of(request) == {"project": "remit"}
+    told = request.metadata
+    assert {key: value for key, value in told.items() if key != ROUTE_KEY} == {"project": "remit"}
     assert (request.request_id, request.user_id) == ("task_456", "ann")
     assert (order.role, order.model, order.continues) == (AgentRole.GENERAL, "gpt-4", "")
     assert order.context == task().context
 
 
 def test_what_only_the_wire_knows_travels_under_a_key_of_its_own() -> None:
-    route = route_of(order_of(task(), thread_id="T7", message_id="m").request)
+    route = route_of(start_of_task(task(), thread_id="T7", message_id="m").request)
     assert route == Route(
         channel_type="slack",
         channel_id="C042",
@@ -71,24 +71,24 @@ def test_what_only_the_wire_knows_travels_under_a_key_of_its_own() -> None:
         max_depth=2,
         context=task().context,
     )
-    assert order_of(LEAST).request.metadata == {}
+    assert start_of_task(LEAST).request.metadata == {}
 
 
 @pytest.mark.req("3.20", "3.28")
 def test_context_that_came_with_a_task_is_kept_with_its_request_and_carried_by_no_call() -> None:
-    request = order_of(task()).request
+    request = start_of_task(task()).request
     assert given_context(request) == "Context (document docs/overview.md):\nThe project has one module."
     assert call_metadata(request)["project"] == "remit"
     assert call_metadata(request)[ROUTE_KEY] == {
         key: value for key, value in request.metadata[ROUTE_KEY].items() if key != "context"
     }
-    assert given_context(order_of(LEAST).request) == ""
-    assert call_metadata(order_of(LEAST).request) == {}
+    assert given_context(start_of_task(LEAST).request) == ""
+    assert call_metadata(start_of_task(LEAST).request) == {}
 
 
 def test_a_sender_cannot_fill_the_key_of_the_wire() -> None:
     with pytest.raises(RequestRejected) as refused:
-        order_of(replace(LEAST, metadata={ROUTE_KEY: {"channel_id": "elsewhere"}}))
+        start_of_task(replace(LEAST, metadata={ROUTE_KEY: {"channel_id": "elsewhere"}}))
     assert code_of(refused) == WIRE_METADATA_RESERVED
 
 
@@ -99,9 +99,9 @@ def test_a_request_of_python_that_uses_the_key_has_no_route() -> None:
 
 @pytest.mark.req("3.26")
 def test_a_task_begins_a_session_and_one_that_names_a_loop_continues_its_session() -> None:
-    begun = order_of(LEAST)
-    assert begun.request.session_id == session_of_task("t") == order_of(LEAST).request.session_id
-    following = order_of(replace(LEAST, task_id="u", loop_id="run1"), session_id=begun.request.session_id)
+    begun = start_of_task(LEAST)
+    assert begun.request.session_id == session_of_task("t") == start_of_task(LEAST).request.session_id
+    following = start_of_task(replace(LEAST, task_id="u", loop_id="run1"), session_id=begun.request.session_id)
     assert following.request.session_id == begun.request.session_id
     assert following.continues == "run1"
 
@@ -109,29 +109,29 @@ def test_a_task_begins_a_session_and_one_that_names_a_loop_continues_its_session
 @pytest.mark.req("3.26")
 def test_a_loop_that_is_not_known_cannot_be_continued() -> None:
     with pytest.raises(RequestRejected) as refused:
-        order_of(replace(LEAST, loop_id="run1"))
+        start_of_task(replace(LEAST, loop_id="run1"))
     assert code_of(refused) == WIRE_LOOP_UNKNOWN
 
 
 def test_the_longest_id_of_a_task_still_names_a_session() -> None:
-    check_request(order_of(replace(LEAST, task_id="x" * 256)).request)
+    check_request(start_of_task(replace(LEAST, task_id="x" * 256)).request)
 
 
 def test_depth_only_narrows_what_a_run_may_spend() -> None:
-    assert order_of(LEAST).budget == Budget()
-    assert order_of(replace(LEAST, depth=1, max_depth=2)).budget == Budget(depth=1)
-    assert order_of(replace(LEAST, depth=2, max_depth=2)).budget == Budget(depth=0)
+    assert start_of_task(LEAST).budget == Budget()
+    assert start_of_task(replace(LEAST, depth=1, max_depth=2)).budget == Budget(depth=1)
+    assert start_of_task(replace(LEAST, depth=2, max_depth=2)).budget == Budget(depth=0)
 
 
 def test_a_task_that_breaks_a_rule_is_refused() -> None:
     with pytest.raises(RequestRejected) as refused:
-        order_of(TaskMessage(task_id="t"))
+        start_of_task(TaskMessage(task_id="t"))
     assert code_of(refused) == WIRE_RULE_BROKEN
 
 
 @pytest.mark.req("3.28")
 def test_context_that_was_built_before_is_given_as_evidence_whatever_is_asked() -> None:
-    context = order_of(task()).context
+    context = start_of_task(task()).context
     assert context is not None
     (message,) = PrebuiltContext(context).build("anything")
     assert message.content == "Context (document docs/overview.md):\nThe project has one module."
@@ -147,7 +147,9 @@ def test_attachments_are_context_and_no_words_of_the_user() -> None:
     )
     context = attached(files)
     assert context is not None
-    assert checked(context).content == "[a.py] (code, text/x-python)\nprint()\n\n[b] (url, https://example.org/b)"
+    assert (
+        checked_record(context).content == "[a.py] (code, text/x-python)\nprint()\n\n[b] (url, https://example.org/b)"
+    )
     assert [source.id for source in context.sources] == ["a.py", "b"]
     assert attached(()) is None
 

@@ -22,13 +22,13 @@ from remit.wire.payloads import (
     WIRE_TOO_LARGE,
     WIRE_VERSION_UNKNOWN,
     category_named,
-    checked,
+    checked_record,
     delivered,
+    in_envelope,
     posted,
     read,
     trajectory_entry,
     type_of,
-    wrapped,
     written,
 )
 from remit.wire.subjects import Category, SubjectFamily, parse_subject
@@ -89,7 +89,7 @@ def test_a_message_of_every_category_is_delivered_as_it_was_posted(category: Cat
 @pytest.mark.parametrize("category", Category)
 def test_a_message_is_delivered_from_the_envelope_of_other_programs(category: Category) -> None:
     message = EXAMPLES[category.value]
-    data = wrapped(message, message_id="m", created_at_ms=1, source="tests")
+    data = in_envelope(message, message_id="m", created_at_ms=1, source="tests")
     assert json.loads(data)["type"] == {"domain": "agentic", "category": category.value, "version": "v1"}
     assert delivered(posted(message).subject, data) == message
 
@@ -138,7 +138,7 @@ def test_a_header_of_another_type_is_refused(text: str, code: str) -> None:
 
 
 def test_a_header_and_an_envelope_that_disagree_are_refused() -> None:
-    data = wrapped(TaskMessage(**TASK), message_id="m", created_at_ms=1, source="tests")
+    data = in_envelope(TaskMessage(**TASK), message_id="m", created_at_ms=1, source="tests")
     assert refusal("agent.task.t", data, {TYPE_HEADER: "agentic.signal.v1"}).code == WIRE_SUBJECT_MISMATCH
     assert delivered("agent.task.t", data, {TYPE_HEADER: "agentic.task.v1"}) == TaskMessage(**TASK)
 
@@ -263,7 +263,7 @@ def test_a_message_that_a_loop_could_not_work_with_is_refused(broken: Record, sa
 
 @pytest.mark.parametrize("signal", ["cancel", "pause", "resume", "approve", "reject", "feedback", "retry"])
 def test_each_of_the_seven_signals_passes(signal: str) -> None:
-    assert checked(WireSignal(type=signal, loop_id="l", user_id="u")).type == signal
+    assert checked_record(WireSignal(type=signal, loop_id="l", user_id="u")).type == signal
 
 
 def test_what_json_cannot_have_is_refused_before_it_is_written() -> None:

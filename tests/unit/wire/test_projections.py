@@ -14,8 +14,8 @@ from remit.core.run.manifest import SessionLink
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, loop_state, pinned
 from remit.observe.reading import Reading
-from remit.wire.payloads import checked, posted, read, trajectory_entry, written
-from remit.wire.projections import context_events, events_of, loop_ended, loop_entity, trajectory_of
+from remit.wire.payloads import checked_record, posted, read, trajectory_entry, written
+from remit.wire.projections import context_events, loop_ended, loop_entity, trajectory_of, turn_messages
 from remit.wire.wire_records import (
     AgentIdentity,
     ContextEvent,
@@ -44,7 +44,7 @@ class Told:
             apply(self.state, turn, hash_turn(data))
             self.reading.take(turn)
             self.loops.append(loop_entity(self.state, self.reading))
-            self.messages += events_of(turn, self.state, self.reading)
+            self.messages += turn_messages(turn, self.state, self.reading)
 
     def all(self, kind: type[Record]) -> Iterator[Record]:
         return (message for message in self.messages if isinstance(message, kind))
@@ -85,7 +85,7 @@ def test_every_message_of_a_golden_journal_can_be_posted_and_the_last_says_how_i
 def test_the_trajectory_of_a_golden_journal_is_in_order_and_its_totals_are_sums(path: Path) -> None:
     run = told(path.stem, path.parent.name)
     for is_full in (False, True):
-        trajectory = checked(trajectory_of(run.state, run.reading, is_full=is_full))
+        trajectory = checked_record(trajectory_of(run.state, run.reading, is_full=is_full))
         data, _ = trajectory_entry(trajectory)
         assert read(data, Trajectory) == trajectory
         assert trajectory.total_tokens_in == sum(step.tokens_in for step in trajectory.steps)

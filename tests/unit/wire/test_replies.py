@@ -9,14 +9,14 @@ from remit.core.run.contract import SystemError as Failed
 from remit.core.run.contract import SystemRequest, SystemResponse, WaitingFor
 from remit.core.run.messages import user_message
 from remit.core.run.principal import Principal
-from remit.wire.inbound import order_of
+from remit.wire.inbound import start_of_task
 from remit.wire.payloads import delivered, posted
 from remit.wire.replies import (
     Destination,
-    asked,
     destination_of,
     progressed,
-    refused,
+    question_response,
+    refusal_response,
     reply,
     reply_of,
     sender_of,
@@ -35,7 +35,7 @@ def ended(code: Ending, content: str = "", error: Failed | None = None) -> Syste
 
 
 def test_a_reply_goes_to_the_channel_the_user_and_the_thread_of_its_task() -> None:
-    request = order_of(TASK, thread_id="T7", message_id="m1").request
+    request = start_of_task(TASK, thread_id="T7", message_id="m1").request
     assert destination_of(request, "run1") == TO
     message = UserMessage(
         message_id="m1", channel_type="slack", channel_id="C1", user_id="ann", content="go", thread_id="T7"
@@ -45,13 +45,13 @@ def test_a_reply_goes_to_the_channel_the_user_and_the_thread_of_its_task() -> No
 
 
 def test_a_route_counts_only_in_the_channel_that_its_principal_uses() -> None:
-    request = order_of(TASK, thread_id="T7", message_id="m1").request
+    request = start_of_task(TASK, thread_id="T7", message_id="m1").request
     assert destination_of(request, "run1", Principal("acme", "ann", channel="slack")) == TO
     assert destination_of(request, "run1", Principal("acme", "eve", channel="api")) is None
 
 
 def test_a_reply_to_a_task_without_a_message_answers_its_loop() -> None:
-    to = destination_of(order_of(TASK).request, "run1")
+    to = destination_of(start_of_task(TASK).request, "run1")
     assert to is not None
     assert to.in_reply_to == "run1"
 
@@ -64,7 +64,7 @@ def test_each_of_the_six_types_of_responses_is_delivered() -> None:
         progressed("looks into the order", TO, run_id="run1", seq=3, at_ms=AT_MS),
         reply_of(ended(Ending.SUCCESS, "It is 42."), TO, at_ms=AT_MS),
         reply_of(ended(Ending.REPEATED_FAILURE), TO, at_ms=AT_MS),
-        asked(question, TO, at_ms=AT_MS),
+        question_response(question, TO, at_ms=AT_MS),
         streamed("It ", TO, run_id="run1", seq=3, number=0, at_ms=AT_MS),
     ]
     assert [one.type for one in replies] == list(ResponseType)
@@ -132,7 +132,7 @@ def test_a_call_that_waits_is_shown_with_a_button_for_yes_and_one_for_no() -> No
 
 def test_a_review_shows_the_answer_that_is_to_stand() -> None:
     packet = Approval("run1/2.0", "run1", What.REVIEW, Ending.REVIEW_REQUIRED, 0, answer="It is 42.")
-    told = asked(packet, TO, at_ms=AT_MS)
+    told = question_response(packet, TO, at_ms=AT_MS)
     assert told.blocks[0].content == "It is 42."
     assert len(told.actions) == 2
     assert told.content
@@ -149,7 +149,7 @@ def test_a_question_is_asked_in_its_own_words_with_what_there_is_to_choose_from(
         question="Which lamp?",
         options=("red", "blue"),
     )
-    told = asked(packet, TO, at_ms=AT_MS)
+    told = question_response(packet, TO, at_ms=AT_MS)
     assert (told.content, told.actions) == ("Which lamp?", ())
     assert [block.content for block in told.blocks] == ["red", "blue"]
 
@@ -167,6 +167,6 @@ def test_an_answer_of_any_length_is_told_in_a_message_of_its_size() -> None:
 
 
 def test_a_refusal_is_told_with_its_code() -> None:
-    told = refused(RequestRejected("CHANNEL_NOT_PERMITTED", "ask first"), TO, at_ms=AT_MS)
+    told = refusal_response(RequestRejected("CHANNEL_NOT_PERMITTED", "ask first"), TO, at_ms=AT_MS)
     assert isinstance(told, UserResponse)
     assert (told.type, told.content) == ("error", "CHANNEL_NOT_PERMITTED: ask first")

@@ -17,7 +17,7 @@ from remit.wire.subjects import (
     Address,
     Category,
     SubjectFamily,
-    id_in,
+    id_of_token,
     parse_subject,
     subject_filter,
     subject_of,
@@ -70,7 +70,7 @@ def test_a_subject_is_read_as_it_was_built(family: SubjectFamily) -> None:
 )
 def test_what_a_broker_or_a_bucket_would_read_otherwise_is_escaped(text: str, token: str) -> None:
     assert token_of(text) == token
-    assert id_in(token) == text
+    assert id_of_token(token) == text
 
 
 @pytest.mark.parametrize("text", ["", "x" * (ID_CHARS_MAX + 1), "\ud800", "𝄞" * 200])
@@ -83,7 +83,7 @@ def test_a_text_that_cannot_be_an_id_is_refused(text: str) -> None:
 @pytest.mark.parametrize("token", ["", "a b", "=2e", "=2", "a=41", "=FF", "=C3", "x" * 2_000, "a*"])
 def test_a_token_has_one_spelling_and_any_other_is_refused(token: str) -> None:
     with pytest.raises(RequestRejected) as refused:
-        id_in(token)
+        id_of_token(token)
     assert refused.value.code == WIRE_ID_INVALID
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from remit.core.failure_families import code_family
 from remit.core.record import Record
-from remit.orchestrate.gateway import clerk, gateway, key_room, webhook_channel
+from remit.orchestrate.gateway import clerk, gateway, key_room, told_mark, webhook_channel
 from remit.wire import channels, credentials, envelopes, inbound, payloads, subjects
 from remit.wire.payloads import KINDS, delivered, read
 from remit.wire.wire_records import LoopEntity, Trajectory
@@ -42,7 +42,19 @@ def test_the_loop_and_the_trajectory_of_the_page_are_read_as_those_of_a_bucket()
 
 
 def test_every_code_of_the_wire_stands_on_the_page_and_in_a_family() -> None:
-    rooms = (channels, clerk, credentials, envelopes, gateway, inbound, key_room, payloads, subjects, webhook_channel)
+    rooms = (
+        channels,
+        clerk,
+        credentials,
+        envelopes,
+        gateway,
+        inbound,
+        key_room,
+        payloads,
+        subjects,
+        told_mark,
+        webhook_channel,
+    )
     beginnings = ("WIRE_", "CHANNEL_", "ENVELOPE_", "CAPABILITY_", "KEYS_")
     codes = {
         value for room in rooms for name, value in vars(room).items() if name.startswith(beginnings) and name == value

@@ -12,7 +12,6 @@ from remit.wire.wire_records import (
     LoopEntity,
     ModelConfig,
     WireTokenUsage,
-    new_loop_entity,
 )
 from remit.wire.wire_texts import TEXT_BYTES_MAX, fitting, moment, moment_ms
 from scripts.wire_docs import EXAMPLES
@@ -123,6 +122,7 @@ def test_a_temperature_of_zero_that_is_written_stays_greedy() -> None:
         ('{"role": "assistant", "reasoning": "a"}', "a"),
         ('{"role": "assistant", "reasoning": "a", "reasoning_content": "b"}', "b"),
         ('{"role": "assistant", "reasoning_content": "b"}', "b"),
+        ('{"role": "assistant", "reasoning": "a", "reasoning_content": ""}', "a"),
     ],
 )
 def test_a_thought_is_taken_under_both_names_and_written_under_one(text: str, thought: str) -> None:
@@ -172,12 +172,6 @@ def test_a_text_that_is_too_long_for_a_message_is_cut_and_names_its_digest(sign:
     assert cut.startswith(sign * 10)
     assert f"[{len((long + 'y').encode())} bytes in all, sha256:" in cut
     assert len(msgspec.json.encode(cut)) < 1_000_000
-
-
-def test_a_new_loop_explores_and_has_twenty_iterations() -> None:
-    entity = new_loop_entity("loop_123", "task_456", "general", "gpt-4")
-    assert (entity.state, entity.max_iterations) == ("exploring", 20)
-    assert new_loop_entity("loop_123", "task_456", "general", "gpt-4", 50).max_iterations == 50
 
 
 def test_the_tokens_of_a_request_add_up() -> None:

@@ -6,16 +6,16 @@ Rule 3: what is left open stays open, and the user who left it is told how to an
 """
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.chat.keyboard import Keyboard
-from remit.adapters.cli.chat.prompt_answers import Person, PromptAnswer, ask_at_prompt
+from remit.adapters.cli.chat.prompt_answers import Person, Preview, PromptAnswer, ask_at_prompt, json_lines
 from remit.adapters.cli.event_loop import unheeded
 from remit.adapters.cli.screen.colours import Line, remark_line
 from remit.adapters.cli.screen.narration import Narrator
-from remit.adapters.cli.screen.packet_lines import packet_lines, place_lines, short_lines
+from remit.adapters.cli.screen.packet_lines import orders_asked, packet_lines, place_lines, short_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import RemitError
@@ -49,13 +49,14 @@ async def attended(
     person = _Interruptible(Keyboard(terminal, _NO_HISTORY)) if is_attended(terminal) else None
     while person is not None and response.waiting_for is not None:
         open_now = await system.archive.approvals(response.run_id)
+        previews = await previews_of(system, open_now)
         narrator.progress.end()
-        said = reply_to(terminal, person, open_now, left, is_full=is_full)
+        said = reply_to(terminal, person, open_now, left, previews, is_full=is_full)
         narrator.progress.begin()
         if said is None:
             break
         try:
-            response = await answered(system, *said, by=by)
+            response = await after_answer(system, *said, by=by)
         except RemitError as error:
             # Another person may have answered it meanwhile, or nobody may.
             terminal.complain(error)
@@ -64,8 +65,19 @@ async def attended(
     return Attended(response, left)
 
 
+async def previews_of(system: "System", open_now: Sequence[Approval]) -> dict[str, Preview]:
+    """How each list of orders that is asked about would read if it were changed."""
+    return {one.id: await system.order_preview(one.run_id) for one in open_now if orders_asked(one)}
+
+
 def reply_to(
-    terminal: Terminal, person: Person, open_now: Sequence[Approval], left: set[str], *, is_full: bool = False
+    terminal: Terminal,
+    person: Person,
+    open_now: Sequence[Approval],
+    left: set[str],
+    previews: Mapping[str, Preview],
+    *,
+    is_full: bool = False,
 ) -> tuple[Approval, PromptAnswer] | None:
     """The first open question that a person answers, and how; those that they leave open are added to those left."""
 
@@ -75,13 +87,13 @@ def reply_to(
     for asked in [one for one in open_now if one.id not in left]:
         for line in (*place_lines(asked, open_now), *(packet_lines if is_full else short_lines)(asked)):
             say(line)
-        if (reply := ask_at_prompt(person, asked, say)) is not None:
+        if (reply := ask_at_prompt(person, asked, say, previews.get(asked.id, json_lines))) is not None:
             return asked, reply
         left.add(asked.id)
     return None
 
 
-async def answered(system: "System", asked: Approval, reply: PromptAnswer, *, by: str) -> SystemResponse:
+async def after_answer(system: "System", asked: Approval, reply: PromptAnswer, *, by: str) -> SystemResponse:
     """The run that asked, or the one that started it, at its next rest after an answer."""
     root = await system.archive.root(asked.run_id)
     await deliver(system, signal_from(by, reply.kind, asked.run_id, {**reply.payload, "packet_id": asked.id}))

@@ -49,11 +49,11 @@ class Interrupted(RemitError):
         return _EXIT_OF_SIGNALS + self.number
 
     def in_run(self, run_id: str) -> "Interrupted":
-        """The same, with how to go on with a run."""
+        """The interrupt with how to go on with a run."""
         return Interrupted(self.number, f"run {run_id} stopped; go on with: remit resume {run_id}", run_id)
 
     def at_once(self, run_id: str) -> "Interrupted":
-        """The same, for a user who did not wait for the end of it."""
+        """The interrupt for a user who did not wait for the end of the run."""
         if not run_id:
             return Interrupted(self.number, "stopped at once")
         message = (
@@ -74,7 +74,7 @@ async def heeding(
     on_second: Heard | None = None,
     gently: Gently | None = None,
 ) -> _T:
-    """The same within a loop. An interrupt is met gently where that is said; a termination never is."""
+    """Await work within a loop that runs already. An interrupt is met gently where that is said; a termination never is."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     heard: list[int] = []
     errands: set[asyncio.Task[None]] = set()
@@ -110,6 +110,45 @@ async def heeding(
     finally:
         await asyncio.gather(*errands)
         _heed(before)
+
+
+async def served(work: Coroutine[Any, Any, object]) -> None:
+    """Do some work until this process is told to end, which is how a service ends well."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in _HEEDED:
+        loop.add_signal_handler(number, told.set)
+    tasks = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for number in _HEEDED:
+            # Again, it ends at once.
+            loop.remove_signal_handler(number)
+        for task in tasks:
+            task.cancel()
+    if not told.is_set():
+        await tasks[0]
+
+
+@contextmanager
+def leaving_by_signals() -> Iterator[None]:
+    """Let a termination, or the end of the terminal, end the command as its own end would: whatever it began is ended, too.
+
+    Within a loop a termination is heeded as ever; this is for what a command does outside of one.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(_EXIT_OF_SIGNALS + number)
+
+    def hang_up(number: int, frame: FrameType | None) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, leave), signal.signal(signal.SIGHUP, hang_up)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGHUP, before[1])
 
 
 @contextmanager

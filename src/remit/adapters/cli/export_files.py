@@ -27,6 +27,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a folder is named, in the same way."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def lines_in(path: Path) -> Iterator[bytes]:
     """The lines of a file, read as they are asked for; InputUnusable where it cannot be read."""
     try:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.durations import DAY_MS, SECOND_MS, duration_ms
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import read_json
@@ -33,7 +34,6 @@ ARGUMENTS_UNREADABLE = "ARGUMENTS_UNREADABLE"
 BUDGET_INVALID = "BUDGET_INVALID"
 
 STDIN = Path("-")
-_SHOWN_CHARS_MAX = 80
 
 # As much as every reader of JSON holds exactly, and more than any run can spend.
 CAP_MAX = 2**53 - 1
@@ -114,14 +114,17 @@ def arguments_from(file: Path | None, text: str) -> JsonObject | None:
     """The arguments in a file, or in a text of the command line."""
     if file is not None and text:
         raise wrong_usage("give the arguments in a file with --args, or as a text with --arguments, and not both")
-    if not text:
-        return arguments_from_file(file)
+    return object_in_option(text, "--arguments") if text else arguments_from_file(file)
+
+
+def object_in_option(text: str, option: str) -> JsonObject:
+    """The JSON object in a text of the command line, which this option gives."""
     try:
         value = read_json(text)
     except (ValueError, RecursionError) as error:
-        raise InputUnusable(ARGUMENTS_UNREADABLE, f"--arguments is not JSON: {error}") from error
+        raise InputUnusable(ARGUMENTS_UNREADABLE, f"{option} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        problem = f"--arguments holds a {type(value).__name__} and must hold a JSON object"
+        problem = f"{option} holds a {type(value).__name__} and must hold a JSON object"
         raise InputUnusable(ARGUMENTS_UNREADABLE, problem)
     return value
 
@@ -138,11 +141,13 @@ def object_in(file: Path, code: str) -> JsonObject:
     return value
 
 
-def orders_in(file: Path) -> tuple[Order, ...]:
-    """The orders in a file of YAML or JSON: a list, alone or under the key `orders`."""
+def orders_from_file(file: Path) -> tuple[Order, ...]:
+    """The orders in a file of YAML or JSON: a list, alone or under the key `orders`, or one order by itself."""
     with as_usage():
         said = parse_yaml(text_from_file(file, ORDERS_INVALID), str(file)).value
-        return orders_of(said["orders"] if isinstance(said, dict) and list(said) == ["orders"] else said)
+        if isinstance(said, dict):
+            said = said["orders"] if list(said) == ["orders"] else [said]
+        return orders_of(said)
 
 
 def text_from_file(file: Path, code: str) -> str:
@@ -221,24 +226,24 @@ def timeout_ms_from(text: str) -> int:
     found = duration_ms(text, alone_ms=SECOND_MS)
     if found is None or found > TIMEOUT_MS_MAX:
         raise wrong_usage(
-            f"--timeout {printable_line(text, _SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
+            f"--timeout {printable_line(text, SHOWN_CHARS_MAX)} is no time up to {TIMEOUT_MS_MAX // DAY_MS} days; "
             f"write it as 90 (seconds), 5min or 2h, 1ms at least"
         )
     return found
 
 
-def age_ms_from(text: str) -> int:
-    """The age that `--older-than` names, in milliseconds; a number alone counts days."""
+def age_ms_from(text: str, option: str = "--older-than") -> int:
+    """The age or the time that an option names, in milliseconds; a number alone counts days."""
     found = duration_ms(text, alone_ms=DAY_MS)
     if found is None or found > DAYS_MAX * DAY_MS:
         raise wrong_usage(
-            f"--older-than {printable_line(text, _SHOWN_CHARS_MAX)} is no age up to {DAYS_MAX} days; write it as 90 (days), 12h, 30d or 4w"
+            f"{option} {printable_line(text, SHOWN_CHARS_MAX)} is no age up to {DAYS_MAX} days; write it as 90 (days), 12h, 30d or 4w"
         )
     return found
 
 
 def _no_cap(cap: str, way_out: str) -> InputUnusable:
-    shown = cap[:_SHOWN_CHARS_MAX]
+    shown = cap[:SHOWN_CHARS_MAX]
     return InputUnusable(BUDGET_INVALID, f"budget {shown!r} is no cap; {way_out}", {"cap": shown})
 
 

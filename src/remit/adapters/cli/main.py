@@ -19,15 +19,10 @@ from remit.adapters.cli.table import PROGRAM, command_entries, help_overview
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
+    from cyclopts.argument import Argument
 
     from remit.adapters.cli.options import CommonOptions
     from remit.adapters.cli.screen.terminal import Terminal
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cyclopts import App
-    from cyclopts.argument import Argument
 
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 4
@@ -45,13 +40,10 @@ HELP_CHARS_MAX = 110
 _INDENT = "  "
 _TEXT_AT = 6
 # What the command line can do about an error of the house, which knows no command line.
-_WAYS_OUT = {
-    "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-    "ENGINE_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-    "PLAN_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-    "VOTER_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-    "RULES_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-}
+_WAYS_OUT = dict.fromkeys(
+    (f"{what}_SOURCE_CHANGED" for what in ("TOOL", "ENGINE", "PLAN", "VOTER", "RULES")),
+    "`remit resume RUN --accept-tools` accepts the change, in your name",
+)
 
 # What is refused at the door for want of budget, or because dispatch is halted, ends like a run that was stopped for it.
 _REFUSED = frozenset({"QUOTA_EXHAUSTED", "HALTED"})

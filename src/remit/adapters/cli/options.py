@@ -4,20 +4,48 @@ Rule 1: --home wins over REMIT_HOME, and --store over REMIT_STORE; only the asse
 Rule 2: without a name the person is the user of the operating system.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.run.contract import ExecutionHints
 from remit.core.run.lifecycle import AgentRole
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.assemble import Settings
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat: TypeAlias = Literal["text", "json"]
+
+# No number of a command line is longer, and what is shown of a text that is none.
+DIGITS_MAX = 18
+
+
+def whole_number(wanted: type, tokens: Sequence[Token]) -> int:
+    """A whole number as the command line gives it: what has a fraction is refused, and not rounded."""
+    said = tokens[0].value.strip()
+    digits = said.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= DIGITS_MAX):
+        raise _unusable(tokens, f"{printable_line(said, SHOWN_CHARS_MAX)!r} is no whole number, such as 10")
+    return int(said)
+
+
+def person_said(wanted: type, tokens: Sequence[Token]) -> str:
+    """A person whom the command line names: an empty name is no way to leave it to the operating system."""
+    said = tokens[0].value
+    if not said.strip():
+        raise _unusable(tokens, "is empty; name a person, or leave it out for the user of the operating system")
+    return said
+
+
+def _unusable(tokens: Sequence[Token], why: str) -> ValueError:
+    # What cyclopts tells of it is told like any other command line that cannot be read.
+    return ValueError(f"{tokens[0].keyword or 'the number'} {why}")
 
 
 @Parameter(name="*")
@@ -56,7 +84,9 @@ RunName: TypeAlias = Annotated[
 Full: TypeAlias = Annotated[
     bool, Parameter(help="Show all that is known of what is asked; without it four lines of each question.")
 ]
-ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
+ByWhom: TypeAlias = Annotated[
+    str, Parameter(converter=person_said, help="Who says so; without it the user of the operating system.")
+]
 
 
 @Parameter(name="*")
@@ -70,7 +100,9 @@ class SamplingOptions:
     top_p: Annotated[
         float, Parameter(help="From how much of the likely words it chooses, up to 1; its engine's own unless said.")
     ] = 0.0
-    max_tokens: Annotated[int, Parameter(help="Tokens that one answer may have; 2048 unless said.")] = 0
+    max_tokens: Annotated[
+        int, Parameter(converter=whole_number, help="Tokens that one answer may have; 2048 unless said.")
+    ] = 0
 
     def hints(self, timeout_ms: int) -> ExecutionHints:
         """What a request says of it."""
@@ -82,8 +114,8 @@ class SamplingOptions:
 NO_SAMPLING = SamplingOptions()
 
 
-def os_user() -> str:
-    """Who is at the keyboard, as far as the operating system knows."""
+def keyboard_user() -> str:
+    """The name of the user at the keyboard, as far as the operating system knows."""
     from remit.assemble import os_user
 
     return os_user()

@@ -14,16 +14,23 @@ from cyclopts import Parameter
 from remit.adapters.cli.options import CommonOptions
 from remit.adapters.cli.screen.colours import remark_line
 from remit.adapters.cli.screen.narration import Narrator, narrated
-from remit.adapters.cli.screen.packet_lines import change_lines, order_change_lines, orders_asked, ticked_lines
+from remit.adapters.cli.screen.packet_lines import (
+    change_lines,
+    listed_lines,
+    order_change_lines,
+    orders_asked,
+    ticked_lines,
+)
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
 from remit.core.work.orders import ORDERS_INVALID
-from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, asked_version, is_named
+from remit.observe.people.packets import GROUP_MARK, VERSION_CHARS_MIN, asked_version, names_version
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -41,9 +48,6 @@ PacketName: TypeAlias = Annotated[
 PacketVersion: TypeAlias = Annotated[
     str, Parameter(name="--packet", help="The version of the packet that was looked at; any other is refused.")
 ]
-
-
-SHOWN_CHARS_MAX = 80
 
 
 # What the model is told of a call that was held with others and not ticked.
@@ -80,6 +84,10 @@ def give_answer(answer: PacketAnswer, common: CommonOptions, terminal: Terminal)
             said = _whole(answer, packet[0])
             ticked, others = _ticked(packet, answer.only)
             _show(terminal, packet, ticked, said, system.covered)
+            if answer.edits and not terminal.is_json:
+                listed = (await system.order_preview(packet[0].run_id))(said.payload["arguments"]["orders"])
+                for line in listed_lines(listed):
+                    remark_line(terminal, line)
             narrator.run_id = await system.archive.root(packet[0].run_id)
             teller = await caught_up(system, narrator.run_id, terminal)
             narrator.teller = None if terminal.is_json else teller
@@ -141,7 +149,7 @@ async def _say(system: "System", terminal: Terminal, asked: Approval, answer: Pa
 
 def _expect_version(packet: Sequence[Approval], named: str) -> None:
     """Refuse an answer to a packet that is not, or no longer, the one that waits."""
-    if named and not is_named(version := asked_version(packet), named):
+    if named and not names_version(version := asked_version(packet), named):
         message = (
             f"{packet[0].id} is packet {version or '(none)'} and {named[:SHOWN_CHARS_MAX]!r} was looked at; look at it anew"
             f" with `remit approvals {packet[0].id}`, and name at least {VERSION_CHARS_MIN} digits of its version"

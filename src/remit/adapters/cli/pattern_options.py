@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import InputUnusable, as_usage, prompt_from, wrong_usage
+from remit.adapters.cli.options import whole_number
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, Dimension, assign
@@ -20,6 +21,7 @@ from remit.core.limits.profiles import PROFILES, STANDARD
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
+from remit.core.work.plan import RUN_THE_PLAN
 
 if TYPE_CHECKING:
     from remit.assemble import RunWork
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 # Three is the least that can outvote one.
 REPLICAS_DEFAULT = 3
 VOTING_DEFAULT = "majority"
-# What a plan is told that says everything itself.
-RUN_THE_PLAN = "Run the plan."
 
 _IN_THE_STEPS = "is nothing a plan reads; say it in the steps of the plan file"
 _IN_THE_FILE = "is nothing a plan reads; name a rule file in the plan file"
@@ -83,9 +83,10 @@ class PatternOptions:
     """The options of single modes."""
 
     plan: Annotated[Path | None, Parameter(help="A YAML file with the steps to run, for --mode plan.")] = None
-    n: Annotated[int | None, Parameter(help="How many answers to ask for, with --mode redundant; 3 unless said.")] = (
-        None
-    )
+    n: Annotated[
+        int | None,
+        Parameter(converter=whole_number, help="How many answers to ask for, with --mode redundant; 3 unless said."),
+    ] = None
     voting: Annotated[
         str,
         Parameter(

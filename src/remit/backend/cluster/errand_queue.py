@@ -11,37 +11,43 @@ import asyncio
 import json
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from remit.backend.clock import wall_clock_ms
+from remit.backend.cluster.believed_keys import SIGNER_UNKNOWN
 from remit.backend.cluster.chunks import ClusterBlobs
 from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.dead_letters import DeadLetters
-from remit.backend.cluster.jetstream import JetMessage, Overtaken
+from remit.backend.cluster.jetstream import EXPECTED, JetMessage, Overtaken, Stored
 from remit.backend.cluster.layout import (
+    ANY,
     CHUNK_BYTES,
     DUE,
+    ERRAND,
     LATE,
+    LOGS,
     RING,
-    STREAM,
     errand_subject,
     errands_of,
     lane_subject,
+    performance_subject,
     report_subject,
     token,
 )
 from remit.backend.cluster.leases import ClusterLeases
 from remit.backend.cluster.link import TTL, Link
-from remit.backend.cluster.signet import Signet
+from remit.backend.cluster.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER, Signet
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import NO_ERRAND, Came, ErrandName, Lane, QueuedErrand, QueuedWord, StoredReport
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import digest_of
+from remit.wire.subjects import STREAM
 
 # How long a worker may be silent before its errand goes to another, and how often it says that it is at work.
 ACK_WAIT_S = 5.0
@@ -52,12 +58,17 @@ PULL_S = 1.0
 LOOK_S = 2.0
 # How long a worker may take to say that it stops an errand, and to stop it.
 ANSWER_S, STOP_S_MAX = 1.0, 10.0
+# How often a word of an unknown signer is offered to other processes, at most, and how long it is left to them.
+STRANGE_TRIES_MAX, STRANGE_S = 60, 10.0
 # What was not performed or heard within a day is not wanted any more.
 _TTL_S = 24 * 3600
 _NS_PER_S = 1_000_000_000
 _DIGEST, _CAME, _NAME, _AGAIN = "Remit-Digest", "Remit-Came", "Remit-Errand", "Remit-Again"
 _REPORTED, _STOPPED = RING + "report.", RING + "stop"
+# How long a word that stops an errand is heard, by clocks that differ.
+_STOP_MS = 300_000
 _LANE_PENDING_MAX = 10_000
+_HEARD_MAX = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -77,39 +88,73 @@ class ErrandQueue:
         self.letters = DeadLetters(link, now_ms, self._again)
         # In the loop of the connection: who waits for reports of a run, and how they are rung.
         self._waiting: dict[str, tuple[Subscription, set[asyncio.Event]]] = {}
+        # What this process must be let say to be of any use here.
+        self._needed = set[str]()
+        # The words that were heard here, by their signatures, with their places: a copy of one says nothing.
+        self._heard: dict[str, int] = {}
 
     @property
     def worker(self) -> str:
         """What this process is called."""
         return self._link.worker
 
-    def believe(self, signers: Collection[str]) -> None:
-        """Believe what is signed with these keys, too."""
-        self.signet.others = signers
-
-    # For those who send.
+    def expect_admitted(self) -> None:
+        """Raise StoreUnusable where the word of this process counts nowhere any more, or the servers let it in no more."""
+        self._link.expect_admitted()
+        for subject in self._needed:
+            self._link.expect_may(subject)
 
     async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool) -> StoredReport:
-        """What came of an errand, once that is known; it is written unless it was. `is_new` says that it cannot have been."""
+        """The report of an errand, once it is stored. The errand is written unless it was; with `is_new` it cannot have been."""
         body, headers = await self._packed(data)
-        message = self._message(errand_subject(name, lane), body, {**headers, _NAME: _written(name)}, 0)
-        return await self._unpacked(await self._link.call(self._carried(name, message, is_new)))
+        headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
+        message = self._message(errand_subject(name, lane), body, headers, 0)
+        return await self._unpacked(await self._link.call(self._carried(name, lane, message, is_new)))
+
+    async def awaited(self, name: ErrandName, lane: Lane, wait_s: float) -> StoredReport | None:
+        """What came of an errand that another has sent; None where nothing did within so long."""
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._unpacked(await self._link.call(self._carried(name, lane, None, is_new=False)))
+        except TimeoutError:
+            return None
 
     def _message(self, subject: str, body: bytes, headers: Mapping[str, str], after: int | None = None) -> JetMessage:
+        self._link.expect_may(subject)
         return JetMessage(subject, body, self.signet.signed(subject, body, headers), after)
 
-    async def _carried(self, name: ErrandName, message: JetMessage, is_new: bool) -> tuple[bytes, dict[str, str]]:  # noqa: FBT001  # told by `carried` alone
+    def _objection(self, stored: Stored, lane: Lane) -> str:
+        """Why a report of an errand is not believed, as a code; who reports must be let perform errands of its lane."""
+        headers = stored.headers
+        if why := self.signet.objection(stored.subject, stored.data, headers):
+            return why
+        if headers.get(_CAME) == Came.WITHDRAWN.value:
+            return ""
+        return self.signet.keyring.objection(headers[SIGNER], performance_subject(lane), wall_clock_ms())
+
+    def _put_aside(self, place: int, subject: str, code: str, what: str) -> None:
+        _log.warning("%s: %s on %s is not believed", code, what, subject[:200])
+        self._link.put_aside(place, subject, code, f"{what} is not believed")
+
+    async def _carried(
+        self,
+        name: ErrandName,
+        lane: Lane,
+        message: JetMessage | None,
+        is_new: bool,  # noqa: FBT001  # told by `carried` and `awaited` alone
+    ) -> tuple[bytes, dict[str, str]]:
         rung = asyncio.Event()
         await self._listen(name.run_id, rung)
         try:
             is_sent = False
             while True:
                 if not is_new and (stored := await self._link.jet.last(report_subject(name))) is not None:
-                    if not self.signet.is_believed(stored.subject, stored.data, stored.headers):
-                        # What became of it is not known: who wrote this had no key, and no other report can come.
+                    if code := self._objection(stored, lane):
+                        # What became of it is not known: the word of who wrote this does not count, and no other report can come.
+                        self._put_aside(stored.seq, stored.subject, code, "what is reported")
                         return b"", {_CAME: Came.LOST.value}
                     return stored.data, dict(stored.headers)
-                if not is_sent:
+                if not is_sent and message is not None:
                     with suppress(Overtaken):  # An earlier driver of the run has sent it.
                         await self._link.jet.write(message)
                 is_new, is_sent = False, True
@@ -137,7 +182,9 @@ class ErrandQueue:
         inbox = jet.client.new_inbox()
         answers = await jet.client.subscribe(inbox)
         try:
-            await jet.client.publish(_STOPPED, _written(name).encode(), reply=inbox)
+            word = _written(name).encode()
+            headers = self.signet.signed(_STOPPED, word, self.signet.until(_STOP_MS))
+            await jet.client.publish(_STOPPED, word, reply=inbox, headers=headers)
             with suppress(NatsError, TimeoutError):  # No worker performs it, or it takes too long to stop.
                 first = await answers.next_msg(ANSWER_S)
                 if not first.headers:  # Else the server says that there is no worker at all.
@@ -147,7 +194,8 @@ class ErrandQueue:
 
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
-        await self._link.write(JetMessage(DUE + token(run_id), run_id.encode(), {TTL: f"{_TTL_S}s"}))
+        headers = {TTL: f"{_TTL_S}s", **self.signet.until(_TTL_S * 1000)}
+        await self._link.write(self._message(DUE + token(run_id), run_id.encode(), headers))
 
     async def forget(self, run_id: str) -> None:
         """Keep nothing of the errands of a run and what came of them; words about its calls expire by themselves."""
@@ -155,13 +203,13 @@ class ErrandQueue:
 
     def _again(self, name: ErrandName, lane: Lane, data: bytes) -> JetMessage:
         """An errand that is sent again by a person, for which no driver waits."""
-        headers = {_NAME: _written(name), _AGAIN: "1", TTL: f"{_TTL_S}s"}
+        headers = {_NAME: _written(name), _AGAIN: "1", TTL: f"{_TTL_S}s"} | self.signet.until(_TTL_S * 1000)
         return self._message(errand_subject(name, lane), data, headers, 0)
-
-    # For those who perform.
 
     async def prepare(self, *lanes: Lane) -> None:
         """Have the queues of these lanes there."""
+        self._needed |= {performance_subject(lane) for lane in lanes}
+        self.expect_admitted()
         for lane in lanes:
             await self._link.call(self._consumer(_consumer_of(lane), lane_subject(lane) + ".>"))
 
@@ -172,8 +220,11 @@ class ErrandQueue:
             return None
         headers = message.headers or {}
         name = _read(headers.get(_NAME, ""))
-        is_ours = self.signet.is_believed(message.subject, message.data, headers)
-        if not is_ours or errand_subject(name, lane) != message.subject:
+        # It was written as the first of its subject, so a copy beside it has not been.
+        is_first = headers.get(EXPECTED) == "0"
+        code = self.signet.objection(message.subject, message.data, headers)
+        if code or not is_first or errand_subject(name, lane) != message.subject:
+            _log.warning("%s: an errand on %s is not performed", code or MESSAGE_REPEATED, message.subject[:200])
             name = NO_ERRAND
         data = (await self._unpacked((message.data, dict(headers)))).data
         return QueuedErrand(name, data, _deliveries(message), message.reply, is_again=_AGAIN in headers)
@@ -216,6 +267,8 @@ class ErrandQueue:
         loop = asyncio.get_running_loop()
 
         async def hear(message: Msg) -> None:
+            if self.signet.objection(_STOPPED, message.data, message.headers or {}, may=ERRAND + ANY):
+                return  # Its signer sends no errands, and takes none back.
             with suppress(RuntimeError):  # The loop is closed.
                 loop.call_soon_threadsafe(tell, _read(message.data.decode(errors="replace")), message.reply)
 
@@ -234,13 +287,14 @@ class ErrandQueue:
     async def late(self, name: ErrandName, data: bytes) -> None:
         """Keep what came of a call when nobody waited for it any more, until a loop worker has told its run."""
         body, headers = await self._packed(data)
-        subject = f"{LATE}{token(name.run_id)}.{token(name.command_id)}"
-        await self._link.write(self._message(subject, body, {**headers, _NAME: _written(name)}))
-
-    # For those who drive.
+        subject = _late_subject(name)
+        headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
+        await self._link.write(self._message(subject, body, headers))
 
     async def prepare_words(self) -> None:
         """Have the queues there of runs that are due and of what came late."""
+        self._needed.add(LOGS + ANY)
+        self.expect_admitted()
         for subject in (DUE, LATE):
             await self._link.call(self._consumer(_words_of(subject), subject + ">"))
 
@@ -249,7 +303,18 @@ class ErrandQueue:
         message = await self._link.call(self._pulled(_words_of(DUE)))
         if message is None:
             return None
-        return QueuedWord(message.data.decode(errors="replace"), b"", _deliveries(message), message.reply)
+        run_id = message.data.decode(errors="replace")
+        if not await self._is_heard(message, "that a run is due", DUE + token(run_id)):
+            return None
+        if await self._leases.is_gone(run_id):
+            _log.info("run %s is due and not there any more: it was deleted", run_id)
+            await self.settle(message.reply)
+            return None
+        if not await self._leases.is_there(run_id) and _deliveries(message) < STRANGE_TRIES_MAX:
+            # Its turns are signed by a key that counts for others alone.
+            await self.hand_back(message.reply, _patience_s(message))
+            return None
+        return QueuedWord(run_id, b"", _deliveries(message), message.reply, place=_place(message))
 
     async def next_late(self) -> QueuedWord | None:
         """The next thing that came late; None where nothing did for a while."""
@@ -257,18 +322,45 @@ class ErrandQueue:
         if message is None:
             return None
         headers = message.headers or {}
-        if not self.signet.is_believed(message.subject, message.data, headers):
-            _log.warning("what came late on %s is signed by none who may, and is not believed", message.subject[:200])
-            await self.settle(message.reply)
+        name = _read(headers.get(_NAME, ""))
+        if not await self._is_heard(message, "what came late", _late_subject(name)):
             return None
         stored = await self._unpacked((message.data, dict(headers)))
-        return QueuedWord(_read(headers.get(_NAME, "")).run_id, stored.data, _deliveries(message), message.reply)
+        performs = self.signet.keyring.performs(headers[SIGNER])
+        return QueuedWord(
+            run_id=name.run_id,
+            data=stored.data,
+            deliveries=_deliveries(message),
+            receipt=message.reply,
+            performs=performs,
+            place=_place(message),
+        )
+
+    async def _is_heard(self, message: Msg, what: str, subject: str) -> bool:
+        """Whether a word is signed by one whose word counts, about what its subject says, and was not heard before."""
+        headers, place = message.headers or {}, _place(message)
+        code = self.signet.objection(message.subject, message.data, headers)
+        if not code and message.subject != subject:
+            code = MESSAGE_MISADDRESSED
+        if not code and self._heard.setdefault(headers[SIGNATURE], place) != place:
+            code = MESSAGE_REPEATED
+        if len(self._heard) > _HEARD_MAX:
+            del self._heard[next(iter(self._heard))]
+        if code == SIGNER_UNKNOWN and _deliveries(message) < STRANGE_TRIES_MAX:
+            # It may count for another process, or here once the key is named.
+            await self.hand_back(message.reply, _patience_s(message))
+        elif code:
+            self._put_aside(place, message.subject, code, what)
+            await self.settle(message.reply)
+        return not code
+
+    def put_word_aside(self, word: QueuedWord, code: str, why: str) -> None:
+        """Keep a dead letter about a word that no process can act on."""
+        self._link.put_aside(word.place, f"of run {word.run_id}", code, why)
 
     async def orphans(self) -> Sequence[str]:
         """The runs that a process holds which is gone."""
         return await self._leases.orphans()
-
-    # Underneath.
 
     async def _packed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
         headers = {TTL: f"{_TTL_S}s"}
@@ -350,6 +442,20 @@ async def forget_errands(link: Link, run_id: str) -> None:
         await link.finish(link.jet.purge(pattern))
 
 
+async def erase_errands(link: Link, run_id: str) -> None:
+    """Remove the errands of a run, and overwrite what still stands there."""
+    for pattern in errands_of(run_id):
+        last = 0
+        while (stored := await link.call(link.jet.following(pattern, last))) is not None:
+            last = stored.seq
+            await link.finish(link.jet.remove(last))
+    await forget_errands(link, run_id)
+
+
+def _late_subject(name: ErrandName) -> str:
+    return f"{LATE}{token(name.run_id)}.{token(name.command_id)}"
+
+
 def _consumer_of(lane: Lane) -> str:
     """What the queue of a lane is called; names of consumers take no dots."""
     return f"lane-{digest_of(lane_subject(lane).encode()).hex()[:32]}"
@@ -373,5 +479,14 @@ def _read(text: str) -> ErrandName:
     return found
 
 
+def _patience_s(message: Msg) -> float:
+    """How long a word is left to others that this process cannot act on: a moment at first, and longer each time."""
+    return min(0.1 * _deliveries(message), STRANGE_S)
+
+
 def _deliveries(message: Msg) -> int:
     return int(message.metadata.num_delivered or 1)
+
+
+def _place(message: Msg) -> int:
+    return int(message.metadata.sequence.stream)

@@ -24,12 +24,13 @@ from remit.backend.cluster.connection import (
     PAUSE_S_MAX,
     PAUSE_S_MIN,
     WRITE_S_MAX,
-    asked_patiently,
+    patient_server_answer,
     unreachable,
 )
-from remit.backend.cluster.layout import NONCE, STREAM
+from remit.backend.cluster.layout import NONCE
 from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
+from remit.wire.subjects import STREAM
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID = "Nats-Msg-Id"
@@ -42,7 +43,7 @@ BATCH_MAX = 1_000
 # What a server says where there is no room: for the account, on the disk, in the stream.
 _FULL = frozenset({10002, 10023, 10028, 10047, 10077})
 _WRONG_LAST = frozenset({10071, 10164})
-_NO_MESSAGE = 10037
+NO_MESSAGE = 10037
 _UNDECIDED = (NatsError, TimeoutError, OSError)
 
 
@@ -224,7 +225,7 @@ class JetStream:
     async def _got(self, stream: str, question: Mapping[str, Any]) -> Stored | None:
         found = await self.asked(f"$JS.API.STREAM.MSG.GET.{stream}", question)
         error = found.get("error", {})
-        if error.get("err_code") == _NO_MESSAGE:
+        if error.get("err_code") == NO_MESSAGE:
             return None
         if error:
             raise unreachable(self.address, str(error.get("description")))
@@ -234,7 +235,7 @@ class JetStream:
 
     async def asked(self, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What the API answers; it is asked again while there is no leader."""
-        return await asked_patiently(self.client, self.address, subject, question)
+        return await patient_server_answer(self.client, self.address, subject, question)
 
     async def newest(self, subject: str, stream: str) -> Stored | None:
         """The last message of a subject as any node knows it; the leader is asked where that node has none."""

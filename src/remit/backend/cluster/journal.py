@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from remit.backend.cluster.chunks import ClusterBlobs
 from remit.backend.cluster.entries import Answered, Turned
-from remit.backend.cluster.jetstream import JetMessage
+from remit.backend.cluster.jetstream import JetMessage, Stored
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY_BYTES_MAX, EVERY_LOG, log_subject
 from remit.backend.cluster.link import Link, entry
 from remit.backend.cluster.replica import ClusterReplica, where
+from remit.backend.cluster.signet import is_as_signed
 from remit.backend.folded.log import INBOX, RUN, TENANT, TRIES_MAX, Charged, PlaceClaimed, session_log
+from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import digests_in, encode_record
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
@@ -32,6 +34,8 @@ from remit.core.journal.storage import (
 )
 from remit.core.limits.quota import Charge
 from remit.core.record import digest_of, replace
+
+TURN_FOREIGN = "TURN_FOREIGN"
 
 # What a turn orders, as messages for those who do it; written in the batch of the turn.
 Errands = Callable[[str, Sequence[Command]], Iterable[JetMessage]]
@@ -62,6 +66,7 @@ class ClusterJournal:
         turned, bulk = await self._turned(run_id, data, barrier, listing, None if warrant is None else warrant.head)
         errands = tuple(self.errands(run_id, orders)) if self.errands is not None and orders else ()
         for _ in range(TRIES_MAX):
+            stood = self._replica.stands(RUN + run_id)
             expected = await self._expected(run_id, after, 0 if warrant is None else warrant.token)
             # What a run may spend stands before what it spent.
             claims, answers = self._claims(run_id, listing), self._answer(run_id, barrier)
@@ -71,7 +76,7 @@ class ClusterJournal:
                 written = await self._replica.write(*claims, turn, *answers, *errands, unheard=len(errands))
             except AppendConflict as error:
                 await self._replica.refresh()
-                if error.details["run_id"] == turn.subject:
+                if error.details["run_id"] == turn.subject and not self._is_only_in_the_way(run_id, stood, expected):
                     raise AppendConflict(run_id) from None
                 # Another wrote to a session, a tenant or an inbox: whether that was in the way is asked again.
                 continue
@@ -82,7 +87,7 @@ class ClusterJournal:
         """The turns that follow turn number `after`, oldest first."""
         await self._replica.refresh()
         references = self._replica.journal.turns_of(run_id)
-        place = self._replica.place(RUN + run_id) if references else START
+        place = self._replica.stands(RUN + run_id) if references else START
         return Stretch(await self.resolved(references[after + 1 :], log_subject(RUN + run_id)), place)
 
     async def firsts_of(self, runs: Sequence[str]) -> Sequence[bytes]:
@@ -94,7 +99,12 @@ class ClusterJournal:
         found = [where(reference) for reference in references]
         places = sorted({one.place for one in found if one.place})
         stored = await self._link.call(self._link.jet.many(places, pattern)) if places else {}
-        return [stored[one.place].data if one.place else await self._blobs.get(one.digest) for one in found]
+        return [_bytes_of(stored[one.place]) if one.place else await self._blobs.get(one.digest) for one in found]
+
+    def _is_only_in_the_way(self, run_id: str, stood: Place, expected: Place) -> bool:
+        """Whether what follows the last entry of a run is nothing but messages that count for nothing."""
+        name = RUN + run_id
+        return self._replica.stands(name) == stood and self._replica.place(name) > max(expected, START)
 
     async def _turned(
         self, run_id: str, data: bytes, barrier: Barrier | None, listing: RunListing | None, head: SignedHead | None
@@ -118,13 +128,13 @@ class ClusterJournal:
             await replica.refresh()
             if replica.held_under(run_id) != token:
                 raise LeaseLost(run_id)
-        place = replica.place(RUN + run_id)
+        last = replica.place(RUN + run_id)
         if after == START and not replica.journal.turns_of(run_id):
             # Before its first turn a run has marks at most.
-            return max(token, place)
-        if place > after:  # Places only grow.
+            return max(token, last)
+        if replica.stands(RUN + run_id) > after:  # Places only grow.
             raise AppendConflict(run_id)
-        return after
+        return max(after, last)
 
     def _claims(self, run_id: str, listing: RunListing | None) -> list[JetMessage]:
         """What a run takes together with its first turn; raises SessionConflict or QuotaConflict where it cannot."""
@@ -153,6 +163,14 @@ class ClusterJournal:
         name = INBOX + run_id
         said = Answered(barrier.heard, "", barrier.answer, self._now_ms())
         return [entry(name, encode_record(said), after=self._replica.place(name))]
+
+
+def _bytes_of(stored: Stored) -> bytes:
+    if not is_as_signed(stored.data, stored.headers):
+        raise InvariantBroken(
+            TURN_FOREIGN, f"the bytes at {stored.seq} of {stored.subject} are not those of their entry"
+        )
+    return stored.data
 
 
 class ClusterFeed:

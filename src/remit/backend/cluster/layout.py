@@ -10,10 +10,9 @@ from string import ascii_letters, digits
 from typing import Any
 
 from remit.core.journal.queued import ErrandName, Lane
-from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET, SubjectFamily
+from remit.wire.subjects import LOOPS_BUCKET, STREAM, TRAJECTORIES_BUCKET, SubjectFamily
 
 # Journals and everything that is decided by being the next entry of a log; the subjects of seed 003 are in it, too.
-STREAM = "AGENT"
 # Long texts and snapshots in chunks, the newest of a subject alone.
 TEXTS = "AGENT_TEXTS"
 # Who is alive: the newest heartbeat of every process, which expires.
@@ -22,6 +21,8 @@ ALIVE = "AGENT_ALIVE"
 # The logs of this house within the stream; see backend/folded/log.py for their names.
 LOGS = "agent.log."
 EVERY_LOG = LOGS + ">"
+# Stands for the name of any of them where it is asked who may write there.
+ANY = "any"
 # What the stream has besides: tasks, requests, responses, signals and completions, calls of tools, and what users say.
 SUBJECTS = ("agent.>", "tool.>", "user.>")
 
@@ -29,6 +30,8 @@ SUBJECTS = ("agent.>", "tool.>", "user.>")
 ERRAND, REPORT, CLAIM, LATE, DEAD = "agent.errand.", "agent.report.", "agent.claim.", "agent.late.", "agent.dead."
 # Runs that wait for a process to drive them.
 DUE = "agent.due."
+# How what a key may perform is spelt in its statement.
+PERFORM = "agent.perform."
 
 TEXT = "remit.text."
 SNAPSHOT = "remit.snapshot."
@@ -36,8 +39,16 @@ HEARTBEAT = "remit.alive."
 # Core subjects: nothing of them is kept. Turns as they are written, and rings of bells.
 REPUBLISHED = "remit.bus."
 RING = "remit.ring."
-# Messages of the wire that will never be carried out, by their place in the stream.
+# Messages of the wire that will never be carried out, by their place in the stream; and what stands in a log or a queue
+# and is not believed, by its place.
 DEAD_LETTERS = "agent.dead.wire."
+ASIDE = "agent.dead.aside."
+# What a dead letter says of a message that is not kept in it.
+CODE, REASON, SUBJECT = "Remit-Code", "Remit-Reason", "Remit-Subject"
+
+# Where a deployment keeps what was said of keys.
+KEYS_BUCKET = "AGENT_KEYS"
+KEYS_STREAM, KEYS = f"KV_{KEYS_BUCKET}", f"$KV.{KEYS_BUCKET}."
 
 # What a message says besides its bytes: the entry of a log, which write it belongs to, and what texts need.
 ENTRY, NONCE, CHUNKS, AT_MS = "Remit-Entry", "Remit-Nonce", "Remit-Chunks", "Remit-At-Ms"
@@ -81,7 +92,7 @@ def snapshot_subject(run_id: str, chunk: int) -> str:
     return f"{SNAPSHOT}{token(run_id)}.{chunk}"
 
 
-def told_of(run_id: str) -> list[tuple[str, str]]:
+def streams_told_of(run_id: str) -> list[tuple[str, str]]:
     """The streams and subjects of what the wire tells of a run under its name."""
     buckets = [(f"KV_{name}", f"$KV.{name}.{token(run_id)}") for name in (LOOPS_BUCKET, TRAJECTORIES_BUCKET)]
     families = (SubjectFamily.CREATED, SubjectFamily.CONTEXT, SubjectFamily.COMPLETE)
@@ -113,6 +124,11 @@ def lane_subject(lane: Lane) -> str:
     return f"{ERRAND}{token(lane.kind)}.{token(lane.name)}.{token(lane.version)}"
 
 
+def performance_subject(lane: Lane) -> str:
+    """What a statement must cover for its holder to be believed about errands of a lane; nothing is published there."""
+    return f"{PERFORM}{token(lane.kind)}.{token(lane.name)}.{token(lane.version)}"
+
+
 def errands_of(run_id: str) -> tuple[str, ...]:
     """The patterns of everything that was queued for a run or told of it, but for claims: those hold no words."""
     return f"{ERRAND}*.*.*.{token(run_id)}.>", f"{REPORT}{token(run_id)}.>", f"{LATE}{token(run_id)}.>"
@@ -138,11 +154,11 @@ def streams(replicas: int) -> dict[str, dict[str, Any]]:
         "allow_direct": True,
     }
     return {
+        # Without schedules and rollups: with either, who may publish under one subject writes under others, or empties them.
         STREAM: common
         | {
             "subjects": list(SUBJECTS),
             "allow_atomic": True,
-            "allow_msg_schedules": True,
             "allow_msg_ttl": True,
             "republish": {"src": LOGS + "run.>", "dest": REPUBLISHED + "run.>", "headers_only": True},
         },
@@ -165,7 +181,6 @@ LIMITS = ("max_age", "max_msgs", "max_bytes", "max_msgs_per_subject")
 NEEDED = {
     STREAM: {
         "allow_atomic": "a turn and all that it orders in one batch",
-        "allow_msg_schedules": "timers",
         "allow_msg_ttl": "entries that expire",
         "allow_direct": "reading from every node",
         "republish": "telling listeners without being asked",

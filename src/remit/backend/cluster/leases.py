@@ -53,6 +53,16 @@ class ClusterLeases:
             return False
         return worker == self._link.worker or await self._link.is_alive(worker)
 
+    async def is_there(self, run_id: str) -> bool:
+        """Whether a run has turns, and was not removed."""
+        await self._replica.refresh()
+        return bool(self._replica.journal.turns_of(run_id))
+
+    async def is_gone(self, run_id: str) -> bool:
+        """Whether a run was deleted."""
+        await self._replica.refresh()
+        return run_id in self._replica.gone and not self._replica.journal.turns_of(run_id)
+
     async def orphans(self) -> list[str]:
         """The runs that a process holds which is gone, those that were taken first before the others."""
         await self._replica.refresh()

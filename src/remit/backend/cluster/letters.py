@@ -14,9 +14,11 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.chunks import ClusterBlobs
 from remit.backend.cluster.entries import Answered, Left
+from remit.backend.cluster.jetstream import Stored
 from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
-from remit.backend.cluster.link import Link, entry
+from remit.backend.cluster.link import Link
 from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.cluster.signet import is_as_signed
 from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, LogEntry
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict, InboxEntry, Topic
@@ -42,7 +44,7 @@ class ClusterInbox:
             left = Left(left.at_ms, digest_of(data))
             await self._blobs.put(left.kept_as, data)
             data = b""
-        return await self._link.write(entry(INBOX + run_id, encode_record(left), after=None, bulk=data))
+        return await self._replica.add(INBOX + run_id, encode_record(left), data)
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
         """Entries after this number that are not settled."""
@@ -58,7 +60,7 @@ class ClusterInbox:
         found = []
         for number in numbers:
             letter = letters.get(number)
-            if letter is not None and (letter.kept_as or number in stored):
+            if letter is not None and (letter.kept_as or _is_there(stored.get(number))):
                 data = await self._blobs.get(letter.kept_as) if letter.kept_as else stored[number].data
                 found.append(InboxEntry(number, letter.run_id, data))
         return found
@@ -82,6 +84,10 @@ class ClusterInbox:
         await self._replica.refresh()
         letter = self._replica.inbox.get(number)
         return None if letter is None else letter.outcome
+
+
+def _is_there(stored: Stored | None) -> bool:
+    return stored is not None and is_as_signed(stored.data, stored.headers)
 
 
 class ClusterBell:
@@ -113,8 +119,8 @@ class ClusterBell:
         return end
 
     def ring(self, topic: Topic, word: bytes = b"") -> None:
-        """Ring for a topic without waiting; here, too."""
-        self._link.ring(RING + topic, word)
+        """Ring for a topic without waiting; here, too. A word is signed, since it is shown to people."""
+        self._link.ring(RING + topic, word, is_signed=bool(word))
 
     def is_heard(self, topic: Topic) -> bool:
         """Whether a topic has a listener: the server knows at once where there is none."""
@@ -134,7 +140,9 @@ class ClusterBell:
         client = self._link.jet.client
 
         async def hear(message: Msg) -> None:
-            self._tell(topic, message.data)
+            # A ring alone says nothing; who forges one has others look.
+            if not message.data or self._link.is_word(message.subject, message.data, message.headers or {}):
+                self._tell(topic, message.data)
 
         async def answer(message: Msg) -> None:
             await message.respond(b"")

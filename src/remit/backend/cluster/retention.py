@@ -7,31 +7,34 @@ Rule 2: a turn that is written anew is a message of its run that stands for the 
 Rule 3: a run is held while anything of it is removed, so its holder before can write nothing more.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.connection import STREAM_NOT_FOUND, unreachable
 from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
-from remit.backend.cluster.errand_queue import forget_errands
+from remit.backend.cluster.errand_queue import erase_errands
 from remit.backend.cluster.journal import ClusterJournal
-from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY, log_subject, told_of
+from remit.backend.cluster.layout import CHUNK_BYTES, DUE, SNAPSHOT, TEXTS, log_subject, streams_told_of, token
 from remit.backend.cluster.leases import ClusterLeases
 from remit.backend.cluster.letters import ClusterInbox
 from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.replica import ClusterReplica, where
+from remit.backend.cluster.replica import ClusterReplica, told_refused, where
+from remit.backend.cluster.signet import is_as_signed
 from remit.backend.cluster.tail import from_header
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog
 from remit.backend.memory.retention import has_ended_before, held_family, proven, refuse_open_parent
-from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
+from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
 from remit.core.journal.ended import ended_at_ms
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
 from remit.core.journal.storage import (
     ANSWER_GRACE_MS,
     TEXT_GRACE_MS,
+    Losses,
     Place,
     Redacted,
     Removed,
@@ -39,9 +42,15 @@ from remit.core.journal.storage import (
 )
 from remit.core.journal.turn import RedactedTurn
 from remit.core.record import Record, digest_of, replace
+from remit.core.regex import regex
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
 from remit.tool.secrets.redaction import Find, finder_of
+from remit.wire.subjects import LOOPS_BUCKET
+
+# Names that stand in a subject as they are, which those of runs do.
+_NAME = regex(r"[A-Za-z0-9_-]+")
+_BUCKET = f"$KV.{LOOPS_BUCKET}."
 
 
 class Heads(Record):
@@ -55,7 +64,9 @@ class ClusterHeadLog(FoldedHeadLog):
 
     def __init__(self, replica: ClusterReplica, link: Link) -> None:
         super().__init__(replica)
+        self._ours = replica
         self._gone = replica.gone
+        self._refused = replica.refused
         self._link = link
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -65,9 +76,21 @@ class ClusterHeadLog(FoldedHeadLog):
         if place is None:
             return await self._heads.heads(run_id)
         stored = await self._link.call(self._link.jet.at(place))
-        gone = () if stored is None else decode_record(stored.data, Heads).heads
+        is_kept = stored is not None and is_as_signed(stored.data, stored.headers)
+        gone = decode_record(stored.data, Heads).heads if stored is not None and is_kept else ()
         later = [head for head in await self._heads.heads(run_id) if head not in gone]
         return [*gone, *later]
+
+    async def refused(self, run_id: str) -> str:
+        """What stands in the logs of a run and counts for nothing, in words."""
+        await self._replica.refresh()
+        return told_refused([one for name in (RUN, INBOX) for one in self._refused.get(log_subject(name + run_id), ())])
+
+    async def losses(self) -> Losses:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """How heads and turns differ, and which runs are named on the servers and gone."""
+        gone = await vanished(self._link, self._ours)
+        lost = await super().losses()
+        return replace(lost, missing=tuple(dict.fromkeys((*lost.missing, *gone))))
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """What was said of the deletion of a run."""
@@ -99,6 +122,7 @@ class ClusterRetention:
 
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to."""
+        self._kept.link.expect_may_remove()
         kept, journal = self._kept, self._kept.replica.journal
         await kept.replica.refresh()
         if not journal.turns_of(run_id):
@@ -107,7 +131,7 @@ class ClusterRetention:
         async with held_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
-        unneeded = mentioned - await self._mentioned_by(journal.every_run())
+        unneeded = self._spared(mentioned - await self._mentioned_by(journal.every_run()))
         is_driving = await kept.leases.is_driving()
         until_ms = self._now_ms() - TEXT_GRACE_MS if is_driving else self._now_ms() + 1
         sizes = await kept.blobs.put_before(self._now_ms() + 1, among=unneeded)
@@ -125,6 +149,7 @@ class ClusterRetention:
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
+        self._kept.link.expect_may_remove()
         kept, journal = self._kept, self._kept.replica.journal
         await kept.replica.refresh()
         ended, ill_listed = await proven(journal, ended_before_ms, kept.journal.firsts_of, self._last_turns)
@@ -168,13 +193,13 @@ class ClusterRetention:
         """Keep these entries of inboxes no longer."""
         kept = self._kept
         by_run: dict[str, list[int]] = {}
+        long = {kept.replica.inbox[number].kept_as for number in numbers}
         for number in numbers:
             by_run.setdefault(kept.replica.inbox[number].run_id, []).append(number)
         for run_id, own in by_run.items():
-            await kept.link.write(entry(INBOX + run_id, encode_record(Cleared(tuple(own))), after=None))
+            await kept.replica.add(INBOX + run_id, encode_record(Cleared(tuple(own))))
             for number in own:
                 await kept.link.finish(kept.link.jet.remove(number))
-        long = {kept.replica.inbox[number].kept_as for number in numbers}
         await kept.replica.refresh()
         await self.drop(long)
 
@@ -204,11 +229,11 @@ class ClusterRetention:
         )
         long = {where(reference).digest for reference in references}
         long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
-        word = entry(GONE + run_id, encode_record(gone), after=None, bulk=encode_record(Heads(heads)))
-        place = await kept.replica.write(word)
+        place = await kept.replica.add(GONE + run_id, encode_record(gone), encode_record(Heads(heads)))
         await self._purge(run_id, place)
         await self.untell(run_id)
-        await forget_errands(kept.link, run_id)
+        await erase_errands(kept.link, run_id)
+        await kept.link.finish(kept.link.jet.purge(DUE + token(run_id)))
         await self.drop(long)
         kept.seals.forget(run_id)
         return len(references), entries
@@ -221,7 +246,7 @@ class ClusterRetention:
 
     async def untell(self, run_id: str) -> None:
         """Have nothing of what the wire tells of a run stand any more, as far as it is named by the run."""
-        for stream, subject in told_of(run_id):
+        for stream, subject in streams_told_of(run_id):
             await self._kept.link.finish(self._kept.link.jet.purge(subject, stream=stream))
 
     async def _purge_leftovers(self) -> None:
@@ -256,7 +281,12 @@ class ClusterRetention:
         needed = await self._mentioned_by(runs)
         needed |= {letter.kept_as for letter in self._kept.replica.inbox.values()}
         old = await self._kept.blobs.put_before(self._now_ms() - TEXT_GRACE_MS)
-        return {digest: size for digest, size in old.items() if digest not in needed}
+        return {digest: old[digest] for digest in self._spared(old.keys() - needed)}
+
+    def _spared(self, unneeded: Collection[bytes]) -> set[bytes]:
+        """Of texts that no turn needs that counts here, those that none of a deployment elsewhere needs either."""
+        replica = self._kept.replica
+        return set() if replica.has_foreign_unread else set(unneeded) - replica.foreign_texts
 
     async def _mentioned_by(self, runs: Iterable[str]) -> set[bytes]:
         replica, found = self._kept.replica, set[bytes]()
@@ -279,6 +309,7 @@ class ClusterRedactions:
         """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it."""
         find, by, why = finder_of(text, kind), check_person(by), covered(why)
         kept = self._kept
+        kept.link.expect_may_remove()
         await kept.replica.refresh()
         journal, firsts_of = kept.replica.journal, kept.journal.firsts_of
         async with held_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
@@ -293,7 +324,7 @@ class ClusterRedactions:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in await self._kept.journal.read(run_id):
-                values |= found_in(find, data, [blob async for _, blob in self._texts_of(data)])
+                values |= words_to_redact(find, data, [blob async for _, blob in self._texts_of(data)])
         return longest_first(values)
 
     async def _redact_run(self, run_id: str, values: tuple[str, ...], said: RedactedTurn) -> tuple[int, int]:
@@ -311,7 +342,7 @@ class ClusterRedactions:
                 turns += 1
         await kept.snapshots.forget(run_id)
         await self._retention.untell(run_id)
-        await forget_errands(kept.link, run_id)
+        await erase_errands(kept.link, run_id)
         own = [number for number, one in kept.replica.inbox.items() if one.run_id == run_id]
         letters = await kept.inbox.entries(own)
         await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})
@@ -340,7 +371,7 @@ class ClusterRedactions:
         place = kept.replica.stands_at(run_id, number)
         stored = await kept.link.call(kept.link.jet.at(place))
         assert stored is not None, f"turn {number} of run {run_id} is in the index and not in the stream"
-        said = decode_record(from_header(place, stored.subject, stored.headers[ENTRY]).data, OfRun)
+        said = decode_record(from_header(place, stored.subject, stored.headers).data, OfRun)
         return place, said.turned if isinstance(said, Rewritten) else said
 
     async def _texts_of(self, data: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
@@ -348,3 +379,49 @@ class ClusterRedactions:
         for digest in dict.fromkeys(digests_in(data)):
             if (blob := await self._kept.blobs.found(digest)) is not None:
                 yield digest, blob
+
+
+async def vanished(link: Link, replica: ClusterReplica) -> tuple[str, ...]:
+    """The runs that something on the servers names and of which no turn is left, although no word says that they were removed.
+
+    Named are they by their place in a session, by what they count for a tenant, by the word of one who may not remove them,
+    by what the wire told of them, and by their snapshots. One whose messages are there and do not count here is not gone.
+    """
+    told = await link.call(_told(link))
+    # Whatever was named by now and is there is known by now.
+    await replica.refresh()
+    return tuple(sorted(run_id for run_id in told | replica.named if _is_gone(run_id, replica)))
+
+
+def _is_gone(run_id: str, replica: ClusterReplica) -> bool:
+    if replica.journal.turns_of(run_id) or run_id in replica.gone:
+        return False
+    return log_subject(RUN + run_id) not in replica.refused
+
+
+async def _told(link: Link) -> set[str]:
+    found = set[str]()
+    for stream, prefix in ((f"KV_{LOOPS_BUCKET}", _BUCKET), (TEXTS, SNAPSHOT)):
+        subjects = await _subjects(link, stream, prefix + ">")
+        found |= {name for name in _names(subjects, prefix) if _NAME.fullmatch(name)}
+    return found
+
+
+def _names(subjects: set[str], prefix: str) -> Iterator[str]:
+    return (subject.removeprefix(prefix).partition(".")[0] for subject in subjects)
+
+
+async def _subjects(link: Link, stream: str, pattern: str) -> set[str]:
+    """The subjects of a stream that something stands under; none of one that was never made."""
+    found = set[str]()
+    while True:
+        question = {"subjects_filter": pattern, "offset": len(found)}
+        info = await link.jet.asked(f"$JS.API.STREAM.INFO.{stream}", question)
+        if (error := info.get("error")) is not None:
+            if error.get("err_code") == STREAM_NOT_FOUND:
+                return found
+            raise unreachable(link.address, str(error.get("description")))
+        page = set(info["state"].get("subjects") or {})
+        if page <= found:
+            return found
+        found |= page

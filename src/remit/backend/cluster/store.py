@@ -4,12 +4,12 @@ Rule 1: the logs of the stream are all there is; every process folds their ends 
 Rule 2: keys and sealed values stay in the folder of the process, and never go to the server.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.cluster.address import read_address
 from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.claim_words import ClusterClaims, claim_message
 from remit.backend.cluster.errand_queue import ErrandQueue
@@ -24,18 +24,11 @@ from remit.backend.cluster.signet import Signet
 from remit.backend.embedded.owner.keys import FileKey, login_key
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
-from remit.core.failure import RequestRejected
 from remit.core.journal.commands import CallTool, Command, place_in_journal
 from remit.core.journal.queued import Claim, ClaimWord
 
 if TYPE_CHECKING:
     from remit.backend.cluster.checkup import ClusterCheckup
-
-STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
-_LEASE = "lease_ms"
-_DRIVE, _BY_WORKERS = "drive", "workers"
-# Shorter ones end while a server follows a leader that was killed; in longer ones nobody goes on with a run for too long.
-_LEASE_MS_MIN, _LEASE_MS_MAX = 1_000, 600_000
 
 
 class ClusterStore:
@@ -47,7 +40,7 @@ class ClusterStore:
         self.link = link
         # Whether runs that are begun here are left to loop workers.
         self.leaves = leaves
-        self.key = FileKey(home)
+        self.key = link.signet.key
         replica = self.replica = ClusterReplica(link)
         self.blobs = ClusterBlobs(link, now_ms)
         self.snapshots = ClusterSnapshots(link)
@@ -63,7 +56,7 @@ class ClusterStore:
         self.receipts = FoldedReceipts(replica)
         self.halts = FoldedHalts(replica)
         self.seals = FileSeals(home, lambda: self.key.signer)
-        self.signet = Signet(self.key)
+        self.signet = link.signet
         self.claims = ClusterClaims(link, self.signet)
         self.queue = ErrandQueue(link, self.blobs, self.leases, self.signet, now_ms)
         self.journal.errands = self._offered_again
@@ -72,16 +65,26 @@ class ClusterStore:
 
     @classmethod
     def open(
-        cls, address: str, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, lease_ms: int = LEASE_MS
+        cls,
+        address: str,
+        home: Path,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        lease_ms: int = LEASE_MS,
+        signers: Collection[str] = (),
     ) -> "ClusterStore":
         """The store on the servers at an address, its streams made when there are none; keys are in the folder.
 
+        `signers` are the keys besides that of the folder whose word counts.
+
         An address may say how long leases last, and that workers drive: nats://HOST:PORT?lease_ms=5000&drive=workers.
         """
-        servers, said_ms, leaves = _read(address)
+        said = read_address(address)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        link = Link(servers, lease_ms=said_ms or lease_ms, signer=lambda: login_key(home))
-        return cls(link, home, now_ms, leaves=leaves)
+        signet = Signet(FileKey(home))
+        signet.keyring.believe(signers)
+        link = Link(said.servers, signet, lease_ms=said.lease_ms or lease_ms, signer=lambda: login_key(home))
+        return cls(link, home, now_ms, leaves=said.leaves)
 
     def _offered_again(self, run_id: str, orders: Sequence[Command]) -> Iterator[JetMessage]:
         """What lets calls begin that were held back and are ordered again: written with the turn, so by its holder alone."""
@@ -108,18 +111,3 @@ class ClusterStore:
     async def close(self) -> None:
         """Leave the cluster; again, nothing."""
         await self.link.close()
-
-
-def _read(address: str) -> tuple[str, int, bool]:
-    """The servers of an address, how long leases last, 0 where it does not say so, and whether workers drive."""
-    servers, _, query = address.partition("?")
-    said = dict(parse_qsl(query, keep_blank_values=True))
-    lease, drive = said.pop(_LEASE, ""), said.pop(_DRIVE, "")
-    is_fine = all(urlsplit(one).hostname for one in servers.split(",")) and not said and drive in ("", _BY_WORKERS)
-    if not is_fine or (lease and not (lease.isdecimal() and _LEASE_MS_MIN <= int(lease) <= _LEASE_MS_MAX)):
-        message = (
-            f"{servers.rpartition('@')[2][:200]!r} is no address of a store: say nats://HOST:PORT, several with commas, and "
-            f"?{_LEASE}=N behind it for leases of {_LEASE_MS_MIN} to {_LEASE_MS_MAX} ms, {_DRIVE}={_BY_WORKERS} where workers drive"
-        )
-        raise RequestRejected(STORE_ADDRESS_INVALID, message)
-    return servers, int(lease or 0), drive == _BY_WORKERS

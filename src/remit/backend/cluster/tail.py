@@ -10,7 +10,7 @@ import contextlib
 import logging
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -18,12 +18,13 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.connection import unreachable
 from remit.backend.cluster.jetstream import JetStream
-from remit.backend.cluster.layout import ENTRY, EVERY_LOG, STREAM, log_subject
+from remit.backend.cluster.layout import ENTRY, EVERY_LOG, log_subject
 from remit.backend.folded.log import LogEntry
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.record import Record
 from remit.core.task_end import end_tasks
+from remit.wire.subjects import STREAM
 
 # How often a server says that it has nothing to say, and how long its silence is believed.
 HEARTBEAT_S = 2.0
@@ -34,12 +35,21 @@ ARRIVAL_S_MAX = 1.0
 _LEFT_NS = 30_000_000_000
 _NS_PER_S = 1_000_000_000
 # Where the numbers stand in the subject that a delivered message would be acknowledged at.
-_OF_STREAM, _OF_CONSUMER = -4, -3
+_OF_STREAM, _OF_CONSUMER, _AT_NS = -4, -3, -2
+_NS_PER_MS = 1_000_000
 
 # How the name begins of the log of an entry that some other program wrote; its subject follows.
 UNREADABLE = "?"
 
 _log = logging.getLogger(__name__)
+
+
+class HeardEntry(LogEntry):
+    """An entry as it was heard: under which subject, with which headers, and when the server took it in."""
+
+    subject: str = ""
+    headers: Mapping[str, str] = {}
+    at_ms: int = 0
 
 
 class NamedEntry(Record):
@@ -54,24 +64,23 @@ def in_header(name: str, data: bytes) -> str:
     return b64encode(encode_record(NamedEntry(name, data))).decode()
 
 
-def from_header(place: int, subject: str, text: str) -> LogEntry:
-    """The entry in a header; one that cannot be read, or belongs to another subject, is of no log but the subject."""
+def from_header(place: int, subject: str, headers: Mapping[str, str], at_ms: int = 0) -> HeardEntry:
+    """The entry in headers; one that cannot be read, or belongs to another subject, is of no log but the subject."""
     try:
-        named: NamedEntry = decode_record(b64decode(text), NamedEntry)
+        named: NamedEntry = decode_record(b64decode(headers.get(ENTRY, "")), NamedEntry)
+        name, data = (named.name, named.data) if log_subject(named.name) == subject else (UNREADABLE + subject, b"")
     except (InvariantBroken, ValueError):
-        return LogEntry(place, UNREADABLE + subject, b"")
-    if log_subject(named.name) != subject:
-        return LogEntry(place, UNREADABLE + subject, b"")
-    return LogEntry(place, named.name, named.data)
+        name, data = UNREADABLE + subject, b""
+    return HeardEntry(place, name, data, subject, headers=headers, at_ms=at_ms)
 
 
 class Tail:
     """What was written to the logs, as far as this process has heard of it. It lives in the loop of its connection."""
 
-    def __init__(self, jet: JetStream, on_entry: Callable[[LogEntry], None]) -> None:
+    def __init__(self, jet: JetStream, on_entry: Callable[[HeardEntry], None]) -> None:
         self._jet = jet
         self._on_entry = on_entry
-        self._entries: deque[LogEntry] = deque()
+        self._entries: deque[HeardEntry] = deque()
         self._seen = 0
         self._expected = 1
         self._heard = asyncio.Event()
@@ -101,7 +110,7 @@ class Tail:
         if self._beginning is None or self._beginning.done():
             self._beginning = asyncio.create_task(self._try_to_begin())
 
-    async def news(self, after: int, up_to: int = 0) -> list[LogEntry]:
+    async def news(self, after: int, up_to: int = 0) -> list[HeardEntry]:
         """Every entry after a place that was written by now; those up to a place alone where one is named.
 
         Entries up to `after` are forgotten here: they were folded.
@@ -195,7 +204,7 @@ class Tail:
         self._expected += 1
         if place > self._seen:
             self._seen = place
-            entry = from_header(place, message.subject, headers.get(ENTRY, ""))
+            entry = from_header(place, message.subject, headers, int(parts[_AT_NS]) // _NS_PER_MS)
             self._entries.append(entry)
             self._on_entry(entry)
             self._heard.set()

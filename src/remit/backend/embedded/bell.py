@@ -51,6 +51,7 @@ class SocketBell:
         self._opened: _Folder | None = None
         self._own: set[str] = set()
         self._ears: list[_Ear] = []
+        self._is_closed = False
 
     @property
     def look_ms(self) -> int:
@@ -87,7 +88,8 @@ class SocketBell:
         return bool(self._others(topic))
 
     def close(self) -> None:
-        """Leave nothing open."""
+        """Leave nothing open, and open nothing any more."""
+        self._is_closed = True
         for ear in self._ears:
             ear.close()
         self._ears, self._own, self._names, self._seen = [], set(), {}, None
@@ -96,6 +98,8 @@ class SocketBell:
             self._opened = None
 
     def _others(self, topic: Topic) -> Sequence[str]:
+        if self._is_closed:
+            return ()
         try:
             found = os.stat(self._folder)  # noqa: PTH116  # asked with every commit; a path object takes longer
         except OSError:
@@ -120,7 +124,7 @@ class SocketBell:
 
     def _made(self) -> "_Folder":
         """The folder, made if it is not there; raises OSError where it may not be used."""
-        if not self._may_listen:
+        if not self._may_listen or self._is_closed:
             raise PermissionError(self._folder)
         with suppress(FileExistsError):
             os.mkdir(self._folder, 0o700)  # noqa: PTH102

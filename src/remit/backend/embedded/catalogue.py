@@ -1,11 +1,11 @@
 """The catalogue: which runs there are, how they stand, and who vouches for them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.tables import split_lineage
-from remit.core.journal.storage import RunEntry, RunListing, SignedHead
+from remit.core.journal.storage import RunEntry, RunListing, RunQuery, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
@@ -40,30 +40,23 @@ class SQLiteCatalogue:
         found = self._reader.rows(f"{_ENTRY} AND run_id = ?", (run_id,))
         return _entry(found[0]) if found else None
 
-    async def entries(
-        self,
-        *,
-        tenant_id: str | None = None,
-        parent_id: str | None = None,
-        begins: str = "",
-        open_only: bool = False,
-        waiting_only: bool = False,
-        before: str = "",
-        limit: int = 0,
-    ) -> Sequence[RunEntry]:
-        """The runs, newest first; `limit` 0 means all of them."""
+    async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
+        """The runs that a query asks for, newest first."""
+        tenant_id, parent_id = query.get("tenant_id"), query.get("parent_id")
+        begins, before = query.get("begins", ""), query.get("before", "")
+        is_waiting = query.get("waiting_only", False)
         asked = (
             (_OF_TENANT, tenant_id is not None, (tenant_id,)),
             # The index of children knows no run that was not started as one.
             (_CHILDREN if parent_id else _ROOTS, parent_id is not None, (parent_id,) if parent_id else ()),
             (_BEGINS, bool(begins), (begins, begins + _AFTER_ALL)),
-            (_OPEN, open_only or waiting_only, ()),
-            (_WAITING, waiting_only, ()),
+            (_OPEN, query.get("open_only", False) or is_waiting, ()),
+            (_WAITING, is_waiting, ()),
             (_BEFORE, bool(before), (before,)),
         )
         clauses = "".join(clause for clause, is_asked, _ in asked if is_asked)
         values = [value for _, is_asked, given in asked if is_asked for value in given]
-        rows = self._reader.rows(f"{_ENTRY}{clauses} ORDER BY run_no DESC LIMIT ?", (*values, limit or -1))
+        rows = self._reader.rows(f"{_ENTRY}{clauses} ORDER BY run_no DESC LIMIT ?", (*values, query.get("limit") or -1))
         return [_entry(row) for row in rows]
 
     async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:

@@ -27,7 +27,7 @@ from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_insid
 from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
 from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
-from remit.backend.embedded.owner.losses import ill_listed, losses_in, refuse_cleared, refuse_emptied
+from remit.backend.embedded.owner.losses import ill_listed_count, losses_in, refuse_cleared, refuse_emptied
 from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_INDEX_LOST, STORE_LOG_DAMAGED
@@ -132,7 +132,7 @@ def _index(home: Path) -> Check:
         if not schema_version(connection, path):
             return Check("store.index", CheckState.OK, "nothing is listed yet")
         refuse_cleared(home, connection)
-        wrong = ill_listed(ReadConnection(connection, path), HeadsLog(home))
+        wrong = ill_listed_count(ReadConnection(connection, path), HeadsLog(home))
     if wrong:
         seen = f"{wrong} runs are kept and not listed, or not as what they are"
         return Check(

@@ -2,6 +2,9 @@
 
 Rule 1: what is derived may be gone or damaged in any way; what it is derived from is never written here. An input that is
         missing is a loss, and nothing is made in its place.
+Rule 2: a journal is what its first entry says: a run begins with its manifest, the journal of halts with a halt. One that
+        says nothing readable stays with the name that it has.
+Rule 3: no number of a run is given a second time. A run whose turns are gone stays gone; heads.log tells of it.
 """
 
 import sqlite3
@@ -16,15 +19,10 @@ from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import DAMAGED, disk_failure
 from remit.backend.embedded.disk.tables import NOBODY, joined_lineage, migrate
 from remit.backend.embedded.disk.writer import Outcome, Writer
+from remit.backend.embedded.inbox import SETTLE
 from remit.backend.embedded.journal_names import FIRST_ENTRIES, name_in
-from remit.backend.embedded.small_ports import SETTLE
 from remit.core.journal.storage import Derived
 from remit.core.run.halt import HALTS
-
-# The first entry of a journal says whose it is: a run begins with its manifest, and the journal of halts with a halt.
-# One that says nothing readable stays with the name that it has.
-# No number of a run is given a second time, whatever else was lost.
-# A run whose turns are gone stays gone: heads.log says so, and nothing here speaks of it.
 
 # Tables whose rows follow from turns, each with how the part of it is read and written again that is kept where the table has
 # to be made anew: which run has which number, and what runs count, since some of these were deleted.
@@ -57,6 +55,19 @@ _HIGHEST = (
     " UNION SELECT run_no FROM heads UNION SELECT run_no FROM charges)"
 )
 _GIVEN = "SELECT 1 FROM sqlite_sequence WHERE name = 'runs'"
+_NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
+_STRIKE = (
+    "DELETE FROM runs WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) RETURNING run_no, run_id"
+)
+_RENEW = (
+    "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
+    " likeness = ?9, lineage = ?10, name = ?11, ending = ?12, waiting_for = ?13, ended_at_ms = ?14"
+    " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
+)
+_SUMS = (
+    "INSERT INTO charged_hours SELECT tenant_id, dimension, at_ms / 3600000, is_open, sum(amount) FROM charges"
+    " GROUP BY tenant_id, dimension, at_ms / 3600000, is_open"
+)
 
 
 class _Made(NamedTuple):
@@ -173,21 +184,6 @@ def _mend_beside(cursor: sqlite3.Cursor, wanted: list[_Made]) -> None:
             # Runs that share a place could not be listed so; from their turns they get back what is theirs.
             cursor.execute(_FREE_SHARED_PLACES)
         cursor.execute(made.sql)
-
-
-_NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
-_STRIKE = (
-    "DELETE FROM runs WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) RETURNING run_no, run_id"
-)
-_RENEW = (
-    "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
-    " likeness = ?9, lineage = ?10, name = ?11, ending = ?12, waiting_for = ?13, ended_at_ms = ?14"
-    " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
-)
-_SUMS = (
-    "INSERT INTO charged_hours SELECT tenant_id, dimension, at_ms / 3600000, is_open, sum(amount) FROM charges"
-    " GROUP BY tenant_id, dimension, at_ms / 3600000, is_open"
-)
 
 
 class SQLiteIndex:

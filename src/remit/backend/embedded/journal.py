@@ -6,6 +6,11 @@ Rule 2: a turn with a barrier is committed together with its signed head, the st
         A head that comes without a barrier is logged later, and no caller waits for it.
 Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
         nothing asks nothing of them.
+Rule 4: the journal of halts is kept as a run is: chained turns, with signed heads in database and log. It is no run: the
+        index does not list it. A signed entry that is missing was lost, and the log of heads says so.
+Rule 5: whether a halt was written is asked of a file that grows by a byte with every entry, because a query before every
+        command would cost more than the rest of the dispatch. A process that died between entry and byte has told no
+        caller that its halt stands, and a driver of runs asks the database every while, whatever the file says.
 """
 
 import os
@@ -17,11 +22,12 @@ from pathlib import Path
 from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.disk.database import ReadConnection
 from remit.backend.embedded.disk.disk_failures import store_unusable
-from remit.backend.embedded.disk.tables import joined_lineage
+from remit.backend.embedded.disk.locks import FileLeases
+from remit.backend.embedded.disk.tables import NEWEST_TURN, joined_lineage
 from remit.backend.embedded.disk.writer import Act, Awaited, Outcome, Unawaited, Writer
 from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
 from remit.backend.embedded.quotas import check_quota_room, reserve, settle_run
-from remit.backend.embedded.small_ports import IS_SETTLED, SETTLE, FileLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,
@@ -64,7 +70,6 @@ _SINCE = (
     "SELECT turn_no, run_id, seq, data FROM turns JOIN runs USING (run_no)"
     " WHERE turn_no > ? AND started_at_ms IS NOT NULL ORDER BY turn_no LIMIT ?"
 )
-_END = "SELECT coalesce(max(turn_no), -1) FROM turns"
 _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq"
 
 
@@ -119,7 +124,7 @@ class SQLiteFeed:
 
     async def end(self) -> Place:
         """The place of the newest turn."""
-        ((place,),) = self._reader.rows(_END)
+        ((place,),) = self._reader.rows(NEWEST_TURN)
         return int(place)
 
 
@@ -206,17 +211,7 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
     return None, Awaited(head)
 
 
-# The journal of halts, kept as a run is kept: its entries are turns, chained, with signed heads in database and log.
-#
-# It is no run: the index does not list it, and nothing that works on runs meets it.
-# A reader sees what any process has committed.
-# A query before every command would cost more than the rest of the dispatch. A file beside the database grows by a
-# byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
-# process that died between entry and byte has told no caller that its halt stands, and a driver of runs asks
-# the database every while, whatever the file says.
-# An entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
-
-# Grows with every entry.
+# The file that grows with every entry of the journal of halts.
 NEWS = "halts.news"
 
 _ENTRIES_SINCE = (
@@ -238,6 +233,7 @@ class SQLiteHalts:
         self._journal = journal
         self._reader = reader
         self._seen_bytes = _NEVER_LOOKED
+        self._seen_number = 0
 
     async def refresh(self) -> None:
         """Everything is at hand: the database is asked each time."""
@@ -250,10 +246,11 @@ class SQLiteHalts:
             size_bytes = 0
         except OSError as error:
             raise store_unusable(error, self._path) from error
-        if size_bytes == self._seen_bytes:
+        # Several may ask, each for what comes after the entry that it knows.
+        if size_bytes == self._seen_bytes and number >= self._seen_number:
             return ()
         found = self.since(number)
-        self._seen_bytes = size_bytes
+        self._seen_bytes, self._seen_number = size_bytes, number + len(found)
         return found
 
     def since(self, number: int) -> Sequence[bytes]:

@@ -64,7 +64,7 @@ class Journals:
                 yield name, data
 
     def numbers_of(self, run_id: str) -> list[int]:
-        """The numbers of the journals of a run: the one that is listed so, or where that tells another name all that tell it."""
+        """The number of the journal listed for this run or, where its turns name another, of all whose turns name this one."""
         if not run_id:
             return []
         listed = self._connection.execute(_LISTED, (run_id,)).fetchone()

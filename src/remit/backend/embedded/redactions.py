@@ -13,9 +13,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from remit.backend.embedded.blobs import TEXT
 from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.retention import SQLiteRetention, transaction
-from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
+from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.journal.storage import Redacted
@@ -26,7 +27,6 @@ from remit.tool.secrets.redaction import Find, finder_of
 
 _TURNS = "SELECT turn_no, seq, data FROM turns WHERE run_no = ? ORDER BY seq"
 _WRITE = "UPDATE turns SET data = ? WHERE turn_no = ?"
-_TEXT = "SELECT data FROM blobs WHERE digest = ?"
 _REMOVE_TEXT = "DELETE FROM blobs WHERE digest = ?"
 _REMOVE_SNAPSHOTS = "DELETE FROM snapshots WHERE run_no = ?"
 _INBOX = "SELECT number, data FROM inbox WHERE run_id = ?"
@@ -76,7 +76,7 @@ class SQLiteRedactions:
         values: dict[str, None] = {}
         for run_no in runs:
             for _, _, data in connection.execute(_TURNS, (run_no,)).fetchall():
-                values |= found_in(find, data, (blob for _, blob in _blobs_of(connection, data)))
+                values |= words_to_redact(find, data, (blob for _, blob in _blobs_of(connection, data)))
         return longest_first(values)
 
     def _redact_run(
@@ -110,6 +110,6 @@ class SQLiteRedactions:
 def _blobs_of(connection: sqlite3.Connection, data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The long texts that a turn refers to, as far as they are kept."""
     for digest in dict.fromkeys(digests_in(data)):
-        found = connection.execute(_TEXT, (digest,)).fetchone()
+        found = connection.execute(TEXT, (digest,)).fetchone()
         if found is not None:
             yield digest, found[0]

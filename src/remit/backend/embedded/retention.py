@@ -11,6 +11,9 @@ Rule 5: the values that were sealed for a run go with it.
 Rule 6: what a run cost its tenant stays counted in the period in which it began.
 Rule 7: what is removed has ended, and belongs where it is said to, by its own turns. The list of runs is derived from them
         and may be wrong.
+Rule 8: a turn refers to a text by its 32-byte digest, and whatever in a turn has that shape counts as a reference: a text
+        may be kept in error, never removed in error. Nothing is counted when a turn is written, which keeps appending
+        fast. A sweep reads the turns instead: most of them while others write, the rest inside the transaction that removes.
 """
 
 import asyncio
@@ -20,10 +23,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from remit.backend.embedded.disk.database import DATABASE, connect
+from remit.backend.embedded.disk.database import DATABASE, Users, connect_to_database
 from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, disk_failure, store_unusable
 from remit.backend.embedded.disk.locks import FileLocks
-from remit.backend.embedded.disk.tables import NOBODY, split_lineage
+from remit.backend.embedded.disk.tables import NEWEST_TURN, NOBODY, split_lineage
 from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.journal_names import Journals
 from remit.backend.embedded.quotas import close_deleted
@@ -32,13 +35,6 @@ from remit.core.journal.codec import digests_in, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion
 from remit.core.journal.storage import ANSWER_GRACE_MS, STORE_INDEX_LOST, TEXT_GRACE_MS, ParentOpen, Removed
-
-# Finding the texts that no turn refers to, and removing them.
-#
-# A turn refers to a text by its 32-byte digest, and whatever in a turn has that shape counts as a reference. A
-# text may be kept in error, never removed in error.
-# Nothing is counted when a turn is written, which keeps appending fast. A sweep reads the turns instead: most of
-# them while others write, and the few that came meanwhile inside the transaction that removes.
 
 # Turns and texts per query or transaction: milliseconds each, so that no writer waits longer.
 _TURNS_AT_ONCE = 1_000
@@ -49,6 +45,29 @@ _TURNS_OF_RUN = "SELECT data FROM turns WHERE run_no = ?"
 _OLD_TEXTS = "SELECT digest, length(data) FROM blobs WHERE put_at_ms < ?"
 _TEXT = "SELECT length(data) FROM blobs WHERE digest = ?"
 _REMOVE = "DELETE FROM blobs WHERE digest = ? AND put_at_ms < ?"
+# Runs that are signed for with one sync of the log.
+_RUNS_AT_ONCE = 100
+# Rewriting the file pays when this share of it is empty.
+_EMPTY_SHARE_MIN = 0.25
+# Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
+_CLEARING_MS_MAX = 500
+_FIRST = "SELECT parent_id, data FROM runs JOIN turns USING (run_no) WHERE run_id = ? AND seq = 0"
+_CHILDREN = "SELECT run_no, run_id, data FROM runs JOIN turns USING (run_no) WHERE parent_id = ? AND seq = 0"
+_ENDED = (
+    "SELECT run_no, run_id, parent_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
+    " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
+)
+_RUN_NO = "SELECT run_no FROM runs WHERE run_id = ?"
+_BACKWARDS = "SELECT data FROM turns WHERE run_no = ? ORDER BY seq DESC"
+_LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
+# Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
+_NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
+_LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
+_COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
+_COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
+_ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
+_REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
+_log = logging.getLogger(__name__)
 
 
 class Sweep:
@@ -96,7 +115,7 @@ def old_texts(connection: sqlite3.Connection, put_before_ms: int) -> dict[bytes,
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of what is written inside, or nothing."""
+    """A transaction: all that is written inside, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -104,35 +123,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-
-
-# Runs that are signed for with one sync of the log.
-_RUNS_AT_ONCE = 100
-# Rewriting the file pays when this share of it is empty.
-_EMPTY_SHARE_MIN = 0.25
-# Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
-_CLEARING_MS_MAX = 500
-
-_FIRST = "SELECT parent_id, data FROM runs JOIN turns USING (run_no) WHERE run_id = ? AND seq = 0"
-_CHILDREN = "SELECT run_no, run_id, data FROM runs JOIN turns USING (run_no) WHERE parent_id = ? AND seq = 0"
-_ENDED = (
-    "SELECT run_no, run_id, parent_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
-    " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
-)
-_RUN_NO = "SELECT run_no FROM runs WHERE run_id = ?"
-_BACKWARDS = "SELECT data FROM turns WHERE run_no = ? ORDER BY seq DESC"
-_LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
-# Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
-_NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
-_LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
-# The number of the newest turn. SQLite gives the next one to the next turn; a follower of the turns of a store goes by it.
-_END = "SELECT coalesce(max(turn_no), -1) FROM turns"
-_COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
-_COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
-_ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
-_REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
-
-_log = logging.getLogger(__name__)
 
 
 class SQLiteRetention:
@@ -143,6 +133,7 @@ class SQLiteRetention:
         home: Path,
         *,
         locks: FileLocks,
+        users: Users,
         signer: Callable[[], Signer],
         now_ms: Callable[[], int],
         is_read_only: bool = False,
@@ -151,6 +142,7 @@ class SQLiteRetention:
         self._home = home
         self._path = home / DATABASE
         self._locks = locks
+        self._users = users
         self._signer = signer
         self._now_ms = now_ms
 
@@ -256,15 +248,17 @@ class SQLiteRetention:
         """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
         if self._is_read_only:
             raise disk_failure(READ_ONLY, self._path, "was opened only to be read, and nothing is removed from it so")
-        if not self._locks.begin_cleaning():
-            raise disk_failure(BUSY, self._path, "another process removes runs from it")
-        try:
-            with closing(connect(self._path)) as connection:
-                yield connection
-        except sqlite3.Error as error:
-            raise store_unusable(error, self._path) from error
-        finally:
-            self._locks.end_cleaning()
+        # Runs are removed in a thread, whose caller may not wait for it; the locks stay open for that long.
+        with self._users:
+            if not self._locks.begin_cleaning():
+                raise disk_failure(BUSY, self._path, "another process removes runs from it")
+            try:
+                with closing(connect_to_database(self._path)) as connection:
+                    yield connection
+            except sqlite3.Error as error:
+                raise store_unusable(error, self._path) from error
+            finally:
+                self._locks.end_cleaning()
 
     def _forgotten_before_ms(self) -> int:
         """Texts put before this time are in no caller's hands. Asked while the write lock is held, the answer stays true."""
@@ -311,7 +305,7 @@ class SQLiteRetention:
 
 
 def _family(connection: sqlite3.Connection, run_id: str) -> list[tuple[int, str]]:
-    """A run and those beneath it, each before its children; one that is listed beneath it against its own turn is none."""
+    """The run and its descendants, parents first; a listed child whose first turn names another parent is left out."""
     found = [(run_no, run_id) for (run_no,) in connection.execute(_RUN_NO, (run_id,))]
     for _, parent_id in found:
         rows = connection.execute(_CHILDREN, (parent_id,)).fetchall()
@@ -322,9 +316,9 @@ def _family(connection: sqlite3.Connection, run_id: str) -> list[tuple[int, str]
 
 def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
     """Remove the turns of a run, and keep the number of the newest turn of all from being given again."""
-    (end,) = connection.execute(_END).fetchone()
+    (end,) = connection.execute(NEWEST_TURN).fetchone()
     turns = connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
-    if connection.execute(_END).fetchone()[0] != end:
+    if connection.execute(NEWEST_TURN).fetchone()[0] != end:
         connection.execute("DELETE FROM turns WHERE run_no = ?", (NOBODY,))
         connection.execute("INSERT INTO turns (turn_no, run_no, seq, data) VALUES (?, ?, 0, x'')", (end, NOBODY))
     return turns

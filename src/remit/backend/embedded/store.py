@@ -13,24 +13,27 @@ from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.embedded.bell import SocketBell
+from remit.backend.embedded.blobs import SQLiteBlobs, SQLiteSnapshots
 from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.disk.checkpoints import Checkpointer
 from remit.backend.embedded.disk.database import (
     DATABASE,
     ReadConnection,
-    connect,
+    Users,
+    connect_to_database,
     connect_to_nothing,
     connect_to_read,
     make_folder,
     open_database,
 )
 from remit.backend.embedded.disk.disk_failures import store_unusable
-from remit.backend.embedded.disk.locks import FileLocks
+from remit.backend.embedded.disk.locks import FileLeases, FileLocks
 from remit.backend.embedded.disk.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.disk.syncer import Syncer
 from remit.backend.embedded.disk.tables import refuse_later_version, schema_version, show_as_newest
 from remit.backend.embedded.disk.writer import Writer
 from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.inbox import SQLiteInbox, SQLiteReceipts
 from remit.backend.embedded.index import SQLiteIndex
 from remit.backend.embedded.journal import SQLiteFeed, SQLiteHalts, SQLiteJournal
 from remit.backend.embedded.owner.keys import FileKey, refuse_lost_key
@@ -39,13 +42,6 @@ from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.redactions import SQLiteRedactions
 from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.seals import FileSeals
-from remit.backend.embedded.small_ports import (
-    FileLeases,
-    SQLiteBlobs,
-    SQLiteInbox,
-    SQLiteReceipts,
-    SQLiteSnapshots,
-)
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:
@@ -79,7 +75,8 @@ class EmbeddedStore:
     ) -> None:
         self.home = home
         self._connection = connection
-        self._reader = ReadConnection(reader, home / DATABASE)
+        self._users = users = Users(home / DATABASE)
+        self._reader = ReadConnection(reader, home / DATABASE, users)
         self._is_closed = False
         self._syncer = syncer
         self._checkpointer = Checkpointer(home)
@@ -102,7 +99,12 @@ class EmbeddedStore:
         self.receipts = SQLiteReceipts(self._writer, self._reader)
         self.seals = FileSeals(home, lambda: self.signer)
         self.retention = SQLiteRetention(
-            home, locks=locks, signer=lambda: self.signer, now_ms=now_ms, is_read_only=syncer is None
+            home,
+            locks=locks,
+            users=users,
+            signer=lambda: self.signer,
+            now_ms=now_ms,
+            is_read_only=syncer is None,
         )
         self.redactions = SQLiteRedactions(home, self.retention, lambda: self.signer, now_ms)
 
@@ -131,7 +133,7 @@ class EmbeddedStore:
                     log.create()
                 # On the event loop no caller waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
-                reader = undo.enter_context(closing(connect(path)))
+                reader = undo.enter_context(closing(connect_to_database(path)))
                 reader.execute("PRAGMA query_only = ON")
                 syncer = Syncer(home, log)
             except (sqlite3.Error, OSError) as error:
@@ -177,10 +179,11 @@ class EmbeddedStore:
         if self._is_closed:
             return
         self._is_closed = True
-        self.bell.close()
         try:
             await self._writer.close()
         finally:
+            # What was written last is still rung for.
+            self.bell.close()
             await asyncio.to_thread(self._close)
 
     def let_go(self) -> None:
@@ -190,6 +193,7 @@ class EmbeddedStore:
         self._close()
 
     def _close(self) -> None:
+        self._users.close()
         self._checkpointer.close()
         if self._syncer is not None:
             self._syncer.close()

@@ -6,6 +6,7 @@ Rule 2: nothing holds two logs together. Whatever was cut off between two entrie
         it or does the rest.
 """
 
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 from urllib.parse import quote
 
@@ -42,8 +43,11 @@ class Log(Protocol):
     async def append(self, name: str, data: bytes, after: Place) -> Place:
         """Write the next entry of a log that stands at `after`, or raise AppendConflict when another was faster."""
 
-    async def news(self, after: Place) -> "list[LogEntry]":
-        """The entries of all logs after a place, oldest first."""
+    async def news(self, after: Place) -> Sequence[LogEntry]:
+        """The entries of all logs after a place, oldest first: all of them, or the first so many, and none where there is none.
+
+        It is asked again behind the last one until it gives none.
+        """
 
 
 class Written(Record, tag=True):

@@ -5,6 +5,7 @@ Rule 2: entries that could not have been decided so are no entries: a settlement
         was forestalled.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 from urllib.parse import unquote
@@ -28,13 +29,17 @@ from remit.backend.folded.log import (
     Taken,
     Written,
 )
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryHalts, MemoryReceipts
+from remit.core.failure import RemitError
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant
 from remit.core.limits.queue import Receipt
 from remit.core.limits.quota import Charge
 from remit.core.record import replace
+
+_log = logging.getLogger(__name__)
 
 
 class Folds(Protocol):
@@ -78,7 +83,7 @@ class Letter:
     def __init__(self, run_id: str, data: bytes) -> None:
         self.run_id = run_id
         self.data = data
-        # Who is about to answer it; whether a turn does, and what its sender is told by that; what another writer said of it.
+        # Under which token a turn is about to answer it; whether one has, and what its sender is told; what another writer said.
         self.token = 0
         self.is_heard = False
         self.answer = ""
@@ -104,6 +109,8 @@ class Replica:
         self.letters: dict[int, Letter] = {}
         self._stands: dict[str, Place] = {}
         self._seen: Place = START
+        # The places of entries that could not be read.
+        self.unreadable: list[Place] = []
         self._folds = {
             RUN: self._fold_run,
             SESSION: self._fold_session,
@@ -116,12 +123,23 @@ class Replica:
         return self._stands.get(name, START)
 
     async def refresh(self) -> None:
-        """Fold everything that was written by now."""
-        for entry in await self.log.news(self._seen):
-            if entry.place > self._seen:  # Others may have folded it meanwhile.
-                self._seen = entry.place
-                self._stands[entry.name] = entry.place
-                await self._fold(entry)
+        """Fold everything that was written by now, however little of it a log gives at once."""
+        seen = None
+        while seen != self._seen:
+            seen = self._seen
+            for entry in await self.log.news(seen):
+                if entry.place > self._seen:  # Others may have folded it meanwhile.
+                    await self._take(entry)
+
+    async def _take(self, entry: LogEntry) -> None:
+        self._seen = entry.place
+        self._stands[entry.name] = entry.place
+        try:
+            await self._fold(entry)
+        except (RemitError, KeyError) as error:
+            # One that no store of this house wrote must not keep all others from being known.
+            self.unreadable.append(entry.place)
+            _log.warning("entry %d of %s counts for nothing: %s", entry.place, entry.name[:80], error)
 
     async def _fold(self, entry: LogEntry) -> None:
         kind, colon, name = entry.name.partition(":")

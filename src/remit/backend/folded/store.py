@@ -1,179 +1,41 @@
-"""A store over logs, with its inbox and its journal: whatever is asked of it is answered from what the logs come to."""
+"""The store over logs, one class for each of its ports: whatever is asked of it is answered from what the logs come to."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Unpack
 
+from remit.backend.folded.journal import FoldedInbox, FoldedJournal
 from remit.backend.folded.log import (
     HALT_LOG,
-    INBOX,
     RECEIPTS,
-    RUN,
     TRIES_MAX,
-    Left,
     Log,
-    OfInbox,
-    Settled,
-    Taken,
     Written,
 )
 from remit.backend.folded.replica import ChargeWriter, Folds, Replica
 from remit.backend.folded.shared_logs import SharedLogs
+from remit.backend.memory.blobs import MemorySeals, MemorySnapshots
 from remit.backend.memory.checkup import MemoryCheckup
-from remit.backend.memory.small_ports import MemorySeals, MemorySnapshots, SilentBell
+from remit.backend.memory.inbox import SilentBell
 from remit.backend.memory.store import MemoryKey
 from remit.core.journal.codec import encode_record
-from remit.core.journal.commands import Command
 from remit.core.journal.signing import SignedDeletion, Signer
 from remit.core.journal.storage import (
-    START,
     AppendConflict,
-    Barrier,
     Derived,
-    EntrySettled,
-    InboxEntry,
     Losses,
     Place,
     Redacted,
     Removed,
     RunEntry,
-    RunListing,
-    SessionConflict,
+    RunQuery,
     SignedHead,
     StoreUnusable,
-    Stretch,
-    Warrant,
     WrittenTurn,
 )
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import Charge, Committed, Limit
 from remit.core.run.halt import HALTS
 from remit.observe.checkup import Check
-
-# Inboxes over logs.
-#
-# An entry is answered by a turn of its run, or settled in the log of the inbox; never both. Before the turn is written,
-# the log says under which lease, and from then on only a holder of the run may settle the entry otherwise.
-# An entry whose turn was announced and never came is pending, and answered by the next holder.
-
-
-class FoldedInbox:
-    """What people left for runs, over logs."""
-
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
-
-    async def put(self, run_id: str, data: bytes) -> int:
-        """Leave something for a run; its number is where it stands."""
-        return await self._write(run_id, Left(data))
-
-    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries after this number that are not settled."""
-        await self._replica.refresh()
-        return self._replica.pending(after)
-
-    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
-        """Say that an entry was heard or refused; where a turn is about to answer it, only a holder of its run can."""
-        await self._replica.refresh()
-        letter = self._replica.letters.get(number)
-        if letter is not None and letter.outcome is None and letter.token <= token:
-            await self._write(letter.run_id, Settled(number, code, message, token))
-            await self._replica.refresh()
-
-    async def outcome(self, number: int) -> tuple[str, str] | None:
-        """Code and message of a settled entry."""
-        await self._replica.refresh()
-        letter = self._replica.letters.get(number)
-        return None if letter is None else letter.outcome
-
-    async def take(self, run_id: str, number: int, token: int) -> None:
-        """Announce that a turn answers an entry; raises EntrySettled where it is settled already."""
-        for _ in range(TRIES_MAX):
-            await self._replica.refresh()
-            letter = self._replica.letters.get(number)
-            if letter is None or letter.outcome is not None:
-                raise EntrySettled(run_id, number)
-            if token and letter.token == token:
-                return
-            try:
-                place = self._replica.place(INBOX + run_id)
-                await self._replica.log.append(INBOX + run_id, encode_record(Taken(number, token)), place)
-            except AppendConflict:
-                continue
-            return
-        raise AppendConflict(run_id)
-
-    async def _write(self, run_id: str, said: OfInbox) -> Place:
-        for _ in range(TRIES_MAX):
-            try:
-                name = INBOX + run_id
-                return await self._replica.log.append(name, encode_record(said), self._replica.place(name))
-            except AppendConflict:
-                await self._replica.refresh()
-        raise AppendConflict(run_id)
-
-
-# The journal over logs: a turn is one entry of the log of its run, with all that its run knows by it.
-
-
-class FoldedJournal:
-    """Turns over logs."""
-
-    def __init__(self, log: Log, replica: Replica, shared: SharedLogs, inbox: FoldedInbox) -> None:
-        self._log = log
-        self._replica = replica
-        self._shared = shared
-        self._inbox = inbox
-
-    async def append(
-        self,
-        run_id: str,
-        data: bytes,
-        after: Place,
-        barrier: Barrier | None = None,
-        listing: RunListing | None = None,
-        warrant: Warrant | None = None,
-        orders: Sequence[Command] = (),
-    ) -> Place:
-        """Write the next turn of a run that stands at `after`, or raise AppendConflict.
-
-        What must be decided before is written before, what follows from it after it.
-        """
-        if listing is not None:
-            await self._expect_new(run_id, after, listing)
-            await self._shared.claim(run_id, listing)
-        if barrier is not None and barrier.heard:
-            await self._inbox.take(run_id, barrier.heard, 0 if warrant is None else warrant.token)
-        head = None if warrant is None else warrant.head
-        try:
-            place = await self._log.append(RUN + run_id, encode_record(Written(data, barrier, listing, head)), after)
-        except AppendConflict:
-            await self._replica.refresh()
-            raise self._conflict(run_id, listing) from None
-        if barrier is not None and barrier.charge is not None:
-            await self._shared.keep(barrier.charge)
-        # Whatever was written before is known before this turn is acted on: halts among it.
-        await self._replica.refresh()
-        return place
-
-    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
-        """The turns that follow turn number `after`, oldest first."""
-        await self._replica.refresh()
-        turns = await self._replica.journal.read(run_id, after=after)
-        return Stretch(turns, self._replica.place(RUN + run_id) if run_id not in self._replica.forestalled else START)
-
-    async def _expect_new(self, run_id: str, after: Place, listing: RunListing) -> None:
-        """Raise for a run that has begun, or never may: it neither takes a place nor reserves anything again."""
-        await self._replica.refresh()
-        has_begun = after != START or await self._replica.journal.entry(run_id) is not None
-        if has_begun or run_id in self._replica.forestalled:
-            raise self._conflict(run_id, listing)
-
-    def _conflict(self, run_id: str, listing: RunListing | None) -> AppendConflict | SessionConflict:
-        """Why a turn cannot be written: another was faster, or took the place of a run that was to begin."""
-        if run_id in self._replica.forestalled and listing is not None and listing.session_id:
-            return SessionConflict(listing.session_id, listing.ordinal)
-        return AppendConflict(run_id)
-
 
 STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
 
@@ -268,28 +130,10 @@ class FoldedCatalogue:
         await self._replica.refresh()
         return await self._index.entry(run_id)
 
-    async def entries(
-        self,
-        *,
-        tenant_id: str | None = None,
-        parent_id: str | None = None,
-        begins: str = "",
-        open_only: bool = False,
-        waiting_only: bool = False,
-        before: str = "",
-        limit: int = 0,
-    ) -> Sequence[RunEntry]:
+    async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
         """The runs, newest first."""
         await self._replica.refresh()
-        return await self._index.entries(
-            tenant_id=tenant_id,
-            parent_id=parent_id,
-            begins=begins,
-            open_only=open_only,
-            waiting_only=waiting_only,
-            before=before,
-            limit=limit,
-        )
+        return await self._index.entries(**query)
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order."""

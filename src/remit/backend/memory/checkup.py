@@ -1,11 +1,14 @@
 """A check-up of a store in memory: what it holds, and whether its log and its journals know the same turns."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.journal.signing import Signer
-from remit.core.journal.storage import STORE_BEHIND_ITS_LOG
+from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Losses
 from remit.observe.checkup import Check, CheckState
+
+# So many runs are named.
+_SHOWN_MAX = 5
 
 
 class MemoryCheckup:
@@ -18,7 +21,10 @@ class MemoryCheckup:
         *,
         kept: str = "in memory",
         lasts: str = "it ends with its process",
+        losses: Callable[[], Awaitable[Losses]] | None = None,
+        way_out: str = "nothing in memory can be put back: end the process, and begin these runs anew",
     ) -> None:
+        self._losses, self._way_out = losses, way_out
         self._journal = journal
         self._signer = signer
         self._kept = kept
@@ -36,11 +42,12 @@ class MemoryCheckup:
         return Check("store", CheckState.OK, seen)
 
     async def _log(self) -> Check:
-        lost = await self._journal.log.losses()
+        lost = await (self._losses or self._journal.log.losses)()
         if lost.behind or lost.missing:
             seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone and were not deleted"
-            way_out = "nothing in memory can be put back: end the process, and begin these runs anew"
-            return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
+            if lost.missing:
+                seen = f"{seen}: {', '.join(lost.missing[:_SHOWN_MAX])}{' …' if len(lost.missing) > _SHOWN_MAX else ''}"
+            return Check("store.log", CheckState.PROBLEM, seen, self._way_out, STORE_BEHIND_ITS_LOG)
         return Check("store.log", CheckState.OK, "the log of heads and the journals know the same turns")
 
     def _key(self) -> Check:

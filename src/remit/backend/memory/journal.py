@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, islice
+from typing import Unpack
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.memory.small_ports import MemoryBell, MemoryHeadLog, MemoryInbox, MemoryLeases
+from remit.backend.memory.halts import MemoryHeadLog
+from remit.backend.memory.inbox import MemoryBell, MemoryInbox, MemoryLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     AppendConflict,
@@ -15,6 +17,7 @@ from remit.core.journal.storage import (
     QuotaConflict,
     RunEntry,
     RunListing,
+    RunQuery,
     SessionConflict,
     SignedHead,
     Stretch,
@@ -211,18 +214,11 @@ class MemoryJournal:
         entry = self._entries.get(run_id)
         return None if entry is None else replace(entry, turns=len(self._runs[run_id]))
 
-    async def entries(
-        self,
-        *,
-        tenant_id: str | None = None,
-        parent_id: str | None = None,
-        begins: str = "",
-        open_only: bool = False,
-        waiting_only: bool = False,
-        before: str = "",
-        limit: int = 0,
-    ) -> Sequence[RunEntry]:
-        """The runs, newest first."""
+    async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
+        """The runs that a query asks for, newest first."""
+        before, begins = query.get("before", ""), query.get("begins", "")
+        tenant_id, parent_id = query.get("tenant_id"), query.get("parent_id")
+        open_only, waiting_only = query.get("open_only", False), query.get("waiting_only", False)
         every = reversed(self._entries.values())
         if before:
             every = dropwhile(lambda entry: entry.run_id != before, every)
@@ -236,7 +232,7 @@ class MemoryJournal:
             and not (open_only and entry.ending)
             and not (waiting_only and not entry.waiting_for)
         )
-        return list(islice(found, limit or None))
+        return list(islice(found, query.get("limit") or None))
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order; None is of every tenant."""

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from remit.backend.memory.blobs import MemoryBlobs, MemorySeals, MemorySnapshots
+from remit.backend.memory.inbox import MemoryInbox, MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.small_ports import MemoryBlobs, MemoryInbox, MemoryReceipts, MemorySeals, MemorySnapshots
-from remit.backend.redacted_turns import found_in, holds_value, longest_first, without
+from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
@@ -60,7 +61,7 @@ class Holding(Protocol):
 
 
 class Driving(Holding, Protocol):
-    """The same, where it is known whether any run is held."""
+    """Retention where it is known whether any run is held."""
 
     @property
     def is_driving(self) -> bool:
@@ -113,7 +114,7 @@ async def held_family(
 
 
 async def _family(journal: MemoryJournal, run_id: str, firsts_of: FirstsOf) -> list[str]:
-    """A run and those beneath it; one that is listed beneath it against its own turn is none."""
+    """The run and its descendants; a listed child whose first turn names another parent is left out."""
     found = [run_id] if journal.turns_of(run_id) else []
     for member in found:
         listed = [child for child in journal.children_of(member) if child not in found]
@@ -309,7 +310,7 @@ class MemoryRedactions:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in self._kept.journal.turns_of(run_id):
-                values |= found_in(find, data, (blob for _, blob in self._texts_of(data)))
+                values |= words_to_redact(find, data, (blob for _, blob in self._texts_of(data)))
         return longest_first(values)
 
     def _redact_run(self, run_id: str, values: tuple[str, ...], said: RedactedTurn, signer: Signer) -> tuple[int, int]:

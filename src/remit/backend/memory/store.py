@@ -4,18 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.memory.blobs import MemoryBlobs, MemorySeals, MemorySnapshots
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryBell, MemoryInbox, MemoryLeases, MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
-from remit.backend.memory.small_ports import (
-    MemoryBell,
-    MemoryBlobs,
-    MemoryHalts,
-    MemoryInbox,
-    MemoryLeases,
-    MemoryReceipts,
-    MemorySeals,
-    MemorySnapshots,
-)
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:

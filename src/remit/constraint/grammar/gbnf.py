@@ -64,7 +64,7 @@ def read_gbnf(text: str) -> Rules:
 
 
 def read_parts(text: str) -> tuple[Rules, Repeats]:
-    """The same, and which of the rules are repetitions."""
+    """The rules of a grammar, and which of them are repetitions."""
     if len(text) > GRAMMAR_CHARS_MAX:
         message = f"the grammar has {len(text)} characters, grammar_chars_max={GRAMMAR_CHARS_MAX}; shorten it"
         raise RequestRejected(GRAMMAR_INVALID, message, {"limit": GRAMMAR_CHARS_MAX})

@@ -90,7 +90,7 @@ def _by_rules(rules: Rules, text: str) -> GrammarMatch | None:
 
 
 def _translated(grammar: str, text: str) -> GrammarMatch:
-    """The same by llguidance, which keeps no list of ways; undecided where it cannot be asked, or gives up, too."""
+    """Whether a text matches, by llguidance, which keeps no list of ways; undecided where it cannot be asked, or gives up."""
     ambiguous = (
         "whether it fits cannot be told: the grammar is ambiguous "
         f"(over ways_max={WAYS_MAX} are open, or it takes over steps_max={STEPS_MAX}), and"
@@ -157,7 +157,7 @@ class _Ways:
         return state
 
     def _expanded(self, stacks: Iterable[int]) -> set[int]:
-        """The same stacks with a character on top of each, or nothing left."""
+        """These stacks with a character on top of each, or nothing left."""
         found: set[int] = set()
         seen: set[int] = set()
         todo = list(stacks)

@@ -3,6 +3,10 @@
 Rule 1: a text that begins with %llguidance is Lark as llguidance reads it; every other is GBNF.
 Rule 2: no grammar reaches an engine unchecked: llama.cpp ignores a malformed one of the first kind in silence and
         generates whatever it likes; of both kinds, some end the process.
+Rule 3: a grammar of llguidance is bounded before llguidance reads it, because reading a hazard would end the process: it
+        follows rules and references by recursion, so the levels that could stand on the stack together are counted from
+        above, and it makes a list of as many parts as the entries of a JSON array may be, so these are counted, too.
+        What cannot be read here is no hazard: llguidance refuses it.
 """
 
 import json
@@ -16,12 +20,6 @@ from remit.core.failure import RequestRejected
 from remit.core.installing import install_command
 from remit.core.regex import regex
 
-# Hazards: what a grammar of llguidance must not hold, because reading it would end the process.
-#
-# - llguidance follows rules and references by recursion, and a stack that is full ends the process. So the levels
-#   that could stand on it together are bounded, counted from above.
-# - it makes a list of as many parts as the entries of a JSON array may be. So these are bounded, all together.
-# - what cannot be read here is no hazard: llguidance refuses it, too.
 # Half of what a stack of eight megabytes was seen to bear.
 LEVELS_MAX = 800
 # Each takes some 150 bytes, in every call that has the grammar.
@@ -33,6 +31,12 @@ _json_at = regex(r"%json\s*")
 _terminals = regex(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""")
 _openings = regex(r"[(\[]")
 _decode = json.JSONDecoder().raw_decode
+GRAMMAR_UNCHECKABLE = "GRAMMAR_UNCHECKABLE"
+MARK = "%llguidance"
+# What a library says about a grammar may be as long as the grammar.
+_PROBLEM_CHARS_MAX = 300
+# llguidance begins its errors with line and column: `2(14): lexer error`, or `at 1(8): unknown name`.
+_place = regex(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL)
 
 
 def hazard_in(lark: str) -> str:
@@ -109,15 +113,6 @@ def _depth(value: Any) -> int:
         depth += 1
         layer = [inner for each in layer for inner in (each.values() if isinstance(each, dict) else each)]
     return depth
-
-
-GRAMMAR_UNCHECKABLE = "GRAMMAR_UNCHECKABLE"
-
-MARK = "%llguidance"
-# What a library says about a grammar may be as long as the grammar.
-_PROBLEM_CHARS_MAX = 300
-# llguidance begins its errors with line and column: `2(14): lexer error`, or `at 1(8): unknown name`.
-_place = regex(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL)
 
 
 def is_gbnf(grammar: str) -> bool:

@@ -38,7 +38,7 @@ def grammar_of_calls(tools: Iterable[ToolDefinition]) -> str:
 
 
 def grammar_of_calls_or_words(tools: Iterable[ToolDefinition]) -> str:
-    """The same, with an answer in words as the alternative."""
+    """The grammar of calls of these tools, with an answer in words as the alternative."""
     return _checked([_call(tool) for tool in tools], _WORDS)
 
 

@@ -182,7 +182,7 @@ class _Walk:
 
 
 def _alternatives(parts: list[list[_Rule] | None], root: Any) -> Iterator[_Rule]:
-    """One schema that says: as one of the alternatives has it. Where one leaves it open, nothing is said."""
+    """One `anyOf` schema of the alternatives; nothing if one of them allows any value."""
     said = [rules for rules in parts if rules is not None]
     # References of a resource start from another document; those of one schema from one alone.
     if said and all(rules and all(each is root for _, each in rules) for rules in said):

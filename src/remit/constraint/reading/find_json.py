@@ -7,17 +7,19 @@ Rule 3: of fences that hold one value, begun and broken off, and a whole one, th
 Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
         are all there is, or the schema wants a list. Numbers in brackets, or nothing, are a list only on a line of their
         own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note or an index.
+        What was passed over and could be meant as well, a citation beside a list or a list beside a citation, leaves the
+        text without an answer. Only a value in a fence of its own is told from single numbers and words in brackets.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from remit.constraint.reading.enums import the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
@@ -51,6 +53,10 @@ _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
 # What a list of numbers stands behind, where words stand on its line; and what may follow it there.
 _announced = regex(r"[:=>][\s`*]*+\Z")
 _sentence_over = regex(r"[`*]*+(?:[.!;](?:\s|\Z)|</)")
+# A list that no reader of JSON takes as it stands: several members in square brackets, several numbers in any.
+_listing = regex(
+    r"\[[^\[\]{}\"\n]*[,;][^\[\]{}\"\n]*+\]|[\[({]\s*+[+-]?[0-9][0-9.]*+(?:[\s,;]++(?:and\s++)?[+-]?[0-9][0-9.]*+)++\s*+[\])}]"
+)
 # A line of a list of things to do that begins with its box.
 _box = regex(r"\[[ xX]?\][ \t]++[^\s]")
 _bullet = regex(r"[ \t]*+(?:[-*+]|[0-9]++[.)])[ \t]++\Z")
@@ -74,11 +80,29 @@ class _Candidate(NamedTuple):
     bare_words: int
 
 
-def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Collection[str] = ()) -> FoundValue:
-    """The value that a text holds.
+class _Candidates(NamedTuple):
+    """The values of a text: what is JSON, what may as well be words in brackets, and what a sentence has in brackets."""
 
-    `kinds` are the types that the schema admits at its root, none meaning any; `words` the only texts, if they are known.
+    strong: list[_Candidate]
+    weak: list[_Candidate]
+    asides: list[_Candidate]
+
+
+class Sought(NamedTuple):
+    """What a schema wants.
+
+    `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; and
+    whether a value of such a kind could be meant, given how many of its words stand without quotes.
     """
+
+    kinds: Collection[str] = ()
+    words: Collection[str] = ()
+    could_mean: Callable[[Any, int], bool] = lambda value, bare_words: True
+
+
+def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
+    """The value that a text holds."""
+    kinds = wanted.kinds
     if len(text) > REPAIR_CHARS_MAX:
         message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
         raise Unreadable(Reason.TOO_LONG, 0, message)
@@ -98,12 +122,12 @@ def find_json(text: str, log: RepairLog, *, kinds: Collection[str], words: Colle
     if _member_first.match(body, begin):
         return _opened(body, begin, log, len(text))
     if _bracket.search(body, begin) is None:
-        word = _worded(body[begin:], words)
+        word = _worded(body[begin:], wanted.words)
         if word is None:
             return _alone(body, begin, log)
         log.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
         return FoundValue(word, 0)
-    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, kinds)
+    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, wanted)
 
 
 def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
@@ -131,7 +155,12 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
 def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> FoundValue | None:
     """The value of the fence that is whole, where the model had begun it in others and broken off."""
     fences = [(start, end) for start, end in _fences(body, begin) if body[start:end].strip()]
-    if len(fences) < 2 or _bracket.search(_prose_bracket.sub("", _around(body, begin, fences))):
+    around = _around(body, begin, fences)
+    if (
+        len(fences) < 2
+        or _bracket.search(_prose_bracket.sub("", around))
+        or ("array" in kinds and _listing.search(around))
+    ):
         return None
     pieces = [body[start:end].strip() for start, end in fences]
     cut = [place for place, piece in enumerate(pieces) if _is_cut(piece)]
@@ -221,6 +250,8 @@ def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
     log.note(RepairCode.OPENER_ADDED, begin, "", "{")
     reader = LenientReader(body, begin, log, chars=chars)
     value = reader.read_members()
+    if _bracket.search(_prose_bracket.sub("", body[reader.at :])):
+        raise Unreadable(Reason.SEVERAL_VALUES, reader.at, "another value follows the one without its first brace")
     _check_rest(body, reader.at, log)
     return FoundValue(value, reader.bare_words)
 
@@ -244,23 +275,24 @@ def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
     return FoundValue(value, reader.bare_words)
 
 
-def _chosen(
-    candidates: tuple[list[_Candidate], list[_Candidate]],
-    body: str,
-    begin: int,
-    log: RepairLog,
-    kinds: Collection[str],
-) -> FoundValue:
-    strong, weak = candidates
-    if not strong and len(weak) == 1:
+def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue:
+    strong, kinds = found.strong, wanted.kinds
+    if not strong and len(found.weak) == 1:
         # Words in brackets are a list where nothing but a list is wanted; whether it knows them, the schema says.
-        is_wanted = set(kinds) == {"array"} and isinstance(weak[0].value, list)
-        if is_wanted or not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
-            strong = weak
+        weak = found.weak[0]
+        is_wanted = set(kinds) == {"array"} and isinstance(weak.value, list)
+        if is_wanted or not _has_words(body[begin : weak.begin] + body[weak.end :]):
+            strong = found.weak
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
     first = admitted[0]
+    rival = _rival(found, admitted, body, begin, wanted)
+    if rival is not None:
+        shown = body[rival.begin : rival.end]
+        raise Unreadable(
+            Reason.SEVERAL_VALUES, rival.begin, f"{shown[:40]} stands in the text, too, and could be meant"
+        )
     if len(admitted) == 1:
         return _taken(body, begin, log, first)
     if all(same_json(first.value, each.value) for each in admitted):
@@ -276,13 +308,39 @@ def _chosen(
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
 
 
-def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tuple[list[_Candidate], list[_Candidate]]:
-    """The values that stand in a text, and those that may as well be words in brackets."""
+def _rival(found: _Candidates, admitted: list[_Candidate], body: str, begin: int, wanted: Sought) -> _Candidate | None:
+    """What was passed over and could be meant as well as what is about to be taken; None if nothing could."""
+    first = admitted[0]
+    others = sorted(
+        (each for each in (*found.weak, *found.asides) if each not in admitted), key=lambda each: each.begin
+    )
+    if len(admitted) == 1 and any(_is_all_of(body, first, *fence) for fence in _fences(body, begin)):
+        others = [each for each in others if not isinstance(each.value, list) or len(each.value) > 1]
+    for each in others:
+        if each.value is NO_VALUE:
+            if "array" in wanted.kinds:
+                return each
+        elif _KINDS[type(each.value)] not in wanted.kinds or same_json(first.value, each.value):
+            continue
+        elif wanted.could_mean(each.value, each.bare_words):
+            return each
+    return None
+
+
+def _is_all_of(body: str, found: _Candidate, start: int, end: int) -> bool:
+    """Whether a value is all that stands in a fence."""
+    return start <= found.begin and found.end <= end and body[start:end].strip() == body[found.begin : found.end]
+
+
+def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _Candidates:
+    """The values that stand in a text, those that may as well be words in brackets, and those within a sentence."""
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
+    asides: list[_Candidate] = []
     at = begin
     while (bracket := _bracket.search(body, at)) is not None:
         start = bracket.start()
+        asides += _listings(body, at, start)
         prose = _prose_bracket.match(body, start)
         log = RepairLog()
         reader = LenientReader(body, start, log, chars=chars)
@@ -293,17 +351,33 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tu
             if prose is None or is_all or error.reason is not Reason.UNEXPECTED:
                 error.repairs = log.repairs
                 raise
+            asides += _listings(body, start, prose.end())
             at = prose.end()
             continue
         at = reader.at
-        if prose is not None and _is_aside(body, start, at, reader.bare_words):
-            continue
         found = _Candidate(value, start, at, log, reader.bare_words)
+        if prose is not None and _is_aside(body, start, at, reader.bare_words):
+            if not _is_box(body, start):
+                asides.append(found)
+            continue
         may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
-    return strong, weak
+    return _Candidates(strong, weak, [*asides, *_listings(body, at, len(body))])
+
+
+def _listings(body: str, start: int, end: int) -> list[_Candidate]:
+    """The lists of a piece of text that are no JSON, in whatever brackets."""
+    found = _listing.finditer(body, start, end)
+    return [_Candidate(NO_VALUE, each.start(), each.end(), RepairLog(), 0) for each in found]
+
+
+def _is_box(body: str, start: int) -> bool:
+    """Whether a bracket is the box of a thing to do."""
+    return (
+        _box.match(body, start) is not None and _bullet.match(body[body.rfind("\n", 0, start) + 1 : start]) is not None
+    )
 
 
 def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
@@ -311,7 +385,7 @@ def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
     line_end = body.find("\n", end)
     before = body[body.rfind("\n", 0, start) + 1 : start]
     after = body[end : line_end if line_end >= 0 else len(body)]
-    if _box.match(body, start) and _bullet.match(before):
+    if _is_box(body, start):
         return True
     if bare_words or body[start] != "[" or not _has_words(before + " " + after):
         return False

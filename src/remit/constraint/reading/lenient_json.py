@@ -1,4 +1,4 @@
-"""Reading: JSON as models write it, from left to right, once, with every change written down.
+"""Lenient JSON: a value as models write it, read from left to right, once, with every change written down.
 
 Rule 1: a change is made only where the text then has one meaning (repair_log.py); everything else is Unreadable.
 Rule 2: what is whole is kept: at the end of a text, open objects and arrays are closed. What was cut, or may have been,
@@ -8,6 +8,11 @@ Rule 3: a closing bracket may be missing before another one only where nothing b
         could not be told to which object the rest belongs.
 Rule 4: a key that stands twice with one value is dropped once; with two values it is refused.
 Rule 5: a word without quotes is kept as a BareWord; only the schema can tell whether it is one of its words (enums.py).
+Rule 6: a number may have a sign in front, a point without digits on one side, hexadecimal digits and underscores between
+        digits. Leading zeros have three meanings (decimal, octal, a text of digits), and are refused. No number of JSON is
+        infinite or not a number.
+Rule 7: spaces of every kind and comments between tokens say nothing. A comment that says that something was left out leaves
+        the value unknown. In a text of one line it is unknown where a comment ends; if it matters, it is refused.
 """
 
 import re
@@ -22,11 +27,6 @@ from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, Re
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.regex import regex
 
-# Numerals: numbers as models write them, where they can mean one number only.
-#
-# - a sign in front, a point without digits on one side, hexadecimal digits and underscores between digits have one
-#   meaning. Leading zeros have three: decimal, octal, or a text of digits.
-# - no number of JSON is infinite or not a number.
 # More digits than any quantity has; reading very many takes long, and Python refuses to.
 DIGITS_MAX = 1000
 
@@ -82,10 +82,6 @@ def _number(token: str, at: int, *, is_fraction: bool) -> int | float:
     return number
 
 
-# Skipping: what says nothing between the tokens of JSON, spaces of every kind and comments.
-#
-# - a comment that says that something was left out leaves the value unknown.
-# - in a text of one line it is unknown where a comment ends and the value goes on; if it matters, it is refused.
 # Characters that are no space to Python, and that no reader sees.
 _UNSEEN = "\u200b\u2060\ufeff"
 _ELLIPSIS = "\u2026"
@@ -152,8 +148,7 @@ class BareWord(str):
 
     __slots__ = ("at",)
 
-    def __init__(self, text: str) -> None:
-        self.at = 0
+    at: int
 
 
 class LenientReader:

@@ -1,4 +1,4 @@
-"""Quoting: texts between quotes, as models write them: unescaped, in other quotes, over several lines.
+"""Quoted text: what stands between quotes, as models write them: unescaped, in other quotes, over several lines.
 
 Where a text ends is told by what follows a quote. A quote that nothing fitting follows stands inside the text.
 

@@ -10,29 +10,12 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from remit.core.failure import NO_DENIALS, Denials, Ending, ErrorCode
-from remit.core.limits.authority import ValueOrigin
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.budget import Charges
 from remit.core.record import BlobRef, Record, Text
 from remit.core.run.manifest import Manifest, Source
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
-from remit.core.work.orders import OrderUsed
-
-# Why a call is turned away that a person said no to, or that no person answered in time.
-SAID_NO = "a person said no to exactly this call"
-NOBODY_ANSWERED = "the question about exactly this call expired without an answer, which is a no"
-
-
-class Provenance(StrEnum):
-    """Where the control arguments of a call were found to come from."""
-
-    UNTRACED = "untraced"
-    # The gate objects; the call says why.
-    UNBOUND = "unbound"
-    # A person has said no to exactly this call.
-    REFUSED = "refused"
-    # The gate of provenance found every control value bound, and nothing else to object to.
-    BOUND = "bound"
 
 
 class Happened(StrEnum):
@@ -41,45 +24,6 @@ class Happened(StrEnum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-
-
-# How the reason begins for which a call is over a rate of its user, whose other runs no journal of this one knows.
-OVER_RATE = "over the rate of its user: "
-
-
-class ProposedCall(Record):
-    """A tool call as the model proposed it (rung: intended), with its facts.
-
-    What the gate of provenance found stands beside them: its objection and the reasons, the labels of what the run had
-    read by then, and where each value comes from. `abridged` are the short arguments of a call whose arguments are too
-    long to stand in a turn.
-    """
-
-    call_id: str
-    tool: str
-    arguments: Text
-    arguments_hash: bytes
-    violations: tuple[Violation, ...] = ()
-    provenance: Provenance = Provenance.UNTRACED
-    objection: str = ""
-    reasons: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    origins: tuple[ValueOrigin, ...] = ()
-    abridged: str = ""
-    # Why it is turned away before it is judged: a filter of the user does not want it made, or (OVER_RATE) the runs of the
-    # user together have called too often.
-    filtered: str = ""
-    # The arguments in the model's own words, where it named fields of results instead of copying their values.
-    said: Text = ""
-    # The hash of the rules by which the gate judged.
-    rules: str = ""
-    # Something in the arguments looks like a secret; said only where the boundary looks for that.
-    carries_secret: bool = False
-
-
-def order_of(call: ProposedCall) -> OrderUsed | None:
-    """The confirmed order that a call equals."""
-    return call.origins[0].order if call.origins else None
 
 
 class RunStarted(Record, tag=True):
@@ -322,14 +266,14 @@ class ChildEnded(Record, tag=True):
     error: ErrorCode | None = None
     message: str = ""
     usage: TokenUsage = TokenUsage()
-    # What a judge objects to.
+    # What a judge objects to. Of a child that was leased orders, behind the mark of that, the numbers of those that are
+    # used up: a field of its own would be the sixteenth key, with which every stored turn of this kind had other bytes.
     problems: tuple[str, ...] = ()
     # How long it is known to have waited for people; -1 where it is unknown.
     stood_ms: int = -1
     # Tools of which it or those beneath it committed observations, and how many.
     observed: tuple[tuple[str, int], ...] = ()
-    # Effects that it proposed and never committed: each tool, and whether it was left undone, only not verified, or
-    # is unknown.
+    # Effects that it proposed and never committed: each tool, and whether it is undone, not verified, or unknown.
     left: tuple[tuple[str, str], ...] = ()
     # What it and those beneath it were denied, beyond what it was told when it began.
     denials: Denials = NO_DENIALS
@@ -379,10 +323,14 @@ class FeedbackGiven(Record, tag=True):
 
 
 class RetryRequested(Record, tag=True):
-    """A user wants an ended run tried again, as a fork that names it. One that succeeded needs a reason."""
+    """A user wants an ended run tried again, as a fork that names it. One that succeeded needs a reason.
+
+    `key` follows from the id of the signal: one that is delivered again orders no second fork.
+    """
 
     by: str
     reason: str = ""
+    key: str = ""
 
 
 class RunForked(Record, tag=True):

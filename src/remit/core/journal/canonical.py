@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from remit.core.clipped import clipped
 from remit.core.regex import regex
 
 # The largest integer that a double holds without gaps; RFC 8785 builds on I-JSON, which stops here.
@@ -84,14 +85,16 @@ def _is_plain(value: Any, levels_left: int) -> bool:
     kind = type(value)
     members: Iterable[Any] = value
     if kind is dict:
-        for key in value:
-            if type(key) is not str:
-                return False
+        if not _KEYS.issuperset(map(type, value)):
+            return False
         members = value.values()
     elif kind not in _CONTAINERS:
         members, levels_left = (value,), levels_left + 1
     if levels_left == 0:
         return False
+    # A look at all of them at once, since most hold nothing else.
+    if _LITERALS.issuperset(map(type, members)):
+        return True
     for member in members:
         kind = type(member)
         if kind in _LITERALS or (kind is int and _INTEGER_MIN <= member <= INTEGER_MAX):
@@ -105,6 +108,7 @@ def _is_plain(value: Any, levels_left: int) -> bool:
 
 
 _CONTAINERS = frozenset({dict, list, tuple})
+_KEYS = frozenset({str})
 _LITERALS = frozenset({str, bool, type(None)})
 _ARRAYS = (list, tuple)
 
@@ -157,7 +161,8 @@ def _write_object(members: Mapping[Any, Any], parts: list[str], levels_left: int
 def _utf16_units(key: Any) -> bytes:
     if not isinstance(key, str):
         raise NotCanonical(
-            CanonicalFault.NOT_JSON, f"key {key!r:.80} is a {type(key).__name__} and must be a text; convert it first"
+            CanonicalFault.NOT_JSON,
+            f"key {clipped(key)} is a {type(key).__name__} and must be a text; convert it first",
         )
     return key.encode("utf-16-be")
 

@@ -22,6 +22,7 @@ from remit.core.run.signals import UserSignal
 from remit.core.schema.json_text import kept_value, parse_json
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 
 FORMAT = 1
 _PREFIX = bytes([FORMAT])
@@ -59,6 +60,11 @@ def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonO
         return msgspec.convert(_lift(data, lifts), Turn)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvariantBroken("JOURNAL_UNREADABLE", f"turn of {len(data)} bytes does not decode: {error}") from error
+
+
+def read_back(record: R) -> R:
+    """A record as it is read from its bytes; raises what encoding or decoding it raises."""
+    return msgspec.msgpack.decode(_encode(record), type=type(record))
 
 
 def digests_in(data: bytes) -> Iterator[bytes]:
@@ -103,11 +109,6 @@ def redacted_in(data: bytes) -> RedactedTurn | None:
 def turn_to_json(turn: Turn) -> bytes:
     """A turn as one line of JSON, for people and other programs; digests are in base64."""
     return msgspec.json.encode(turn, order="deterministic")
-
-
-def turn_from_json(line: bytes) -> Turn:
-    """The turn in such a line; raises ValueError when there is none."""
-    return from_json(line, Turn)
 
 
 def encode_record(record: Record) -> bytes:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias, get_args
 
 from remit.core.failure import NO_DENIALS, Denials, Ending
-from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.versions import content_version
 from remit.core.limits.budget import Charges
 from remit.core.limits.escalation import Escalation
@@ -25,7 +25,7 @@ class TimerPurpose(StrEnum):
 
 
 class AskPurpose(StrEnum):
-    """What a person is asked for."""
+    """The purpose of a question: an approval, words, a release, or what became of a call."""
 
     APPROVAL = "approval"
     OUTCOME = "outcome"
@@ -49,7 +49,7 @@ class CallModel(Record, tag=True):
 
 
 class CallTool(Record, tag=True):
-    """Call a tool (rung: attempted). The key is minted here, since providers repeat their call ids."""
+    """Call a tool (rung: attempted). The kernel makes the key with the command, because providers repeat their call ids."""
 
     id: str
     call_id: str
@@ -102,7 +102,7 @@ class Retrieve(Record, tag=True):
 
 
 class Packet(Record):
-    """What a person is shown, bound to the exact bytes that will run.
+    """The question that a person is shown, bound to the exact bytes that will run.
 
     `source` is the digest of the code that would run, `left` what the run has left of its budget, `policy` the rules by
     which the gate judged.

@@ -8,9 +8,11 @@ from enum import StrEnum
 
 from remit.core.record import Record
 
+ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
+
 
 class ErrandName(Record):
-    """Which errand: of which run, for which command, and the how-manieth attempt it is."""
+    """Which errand: of which run, for which command, and which attempt it is, from 1."""
 
     run_id: str
     command_id: str
@@ -30,7 +32,7 @@ class Lane(Record):
 
 
 class Came(StrEnum):
-    """What came of an errand."""
+    """The outcome of an errand, as its carrier knows it."""
 
     DONE = "done"
     # Another worker had begun it and is gone; or no caller wanted it any more; or it was given to too many.
@@ -60,12 +62,17 @@ class QueuedErrand(Record):
 
 
 class QueuedWord(Record):
-    """Something that a loop worker is given: a run that is due, or what came late of a call; without bytes, it is due."""
+    """Something that a loop worker is given: a run that is due, or what came late of a call; without bytes, it is due.
+
+    `performs` are the kinds of errands that its sender may perform, None for all; `place` is where it stands.
+    """
 
     run_id: str
     data: bytes = b""
     deliveries: int = 1
     receipt: str = ""
+    performs: frozenset[str] | None = None
+    place: int = 0
 
 
 class DeadLetter(Record):
@@ -104,7 +111,7 @@ class Claimed(StrEnum):
     TAKEN = "taken"
 
 
-def judged(last: Claim | None, wanted: Claim) -> Claimed:
+def claim_outcome(last: Claim | None, wanted: Claim) -> Claimed:
     """Whether a call may begin, given the last word about it. A later attempt may: its driver knew that it is safe to repeat."""
     if last is None or last.word is ClaimWord.OFFERED or last == wanted:
         return Claimed.GRANTED

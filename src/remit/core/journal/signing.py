@@ -19,11 +19,11 @@ from remit.core.record import JsonObject, Record, digest_of, replace
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-# The multicodec name of an Ed25519 public key, and the prefix of a did:key in base58btc.
 # How NATS begins the key of a user, before its letters are made.
 _NKEY_USER = bytes([20 << 3])
+# The multicodec name of an Ed25519 public key, and how a did:key in base58btc begins.
 _ED25519 = b"\xed\x01"
-_DID = "did:key:z"
+DID = "did:key:z"
 _KEY_BYTES = 32
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -205,11 +205,11 @@ def _did_of(public: bytes) -> str:
     while number:
         number, digit = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[digit])
-    return _DID + "".join(reversed(letters))
+    return DID + "".join(reversed(letters))
 
 
 def nkey_of(did: str) -> str:
-    """The same key as NATS servers spell the keys of users; empty where the name spells none."""
+    """A key as NATS servers spell the keys of users; empty where the name spells none."""
     public = _public_bytes(did)
     if public is None:
         return ""
@@ -221,7 +221,7 @@ def nkey_of(did: str) -> str:
 @lru_cache(maxsize=SIGNERS_KEPT_MAX)
 def _public_bytes(did: str) -> bytes | None:
     """The public key that a name spells, in its one spelling; None when it spells none."""
-    letters = did.removeprefix(_DID)
+    letters = did.removeprefix(DID)
     if letters == did or len(letters) > _LETTERS_MAX:
         return None
     number = 0

@@ -5,7 +5,7 @@ Every backend speaks in these, so they are words of the house.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.limits.budget import FIELDS
@@ -17,6 +17,18 @@ from remit.core.record import Record
 Place: TypeAlias = int
 # Where every journal stands before its first turn.
 START: Place = -1
+# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
+TEXT_GRACE_MS = 3_600_000
+# The answer to an entry of the inbox is fetched within seconds.
+ANSWER_GRACE_MS = 3_600_000
+PARENT_OPEN = "PARENT_OPEN"
+STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
+STORE_LOG_DAMAGED = "STORE_LOG_DAMAGED"
+STORE_INDEX_LOST = "STORE_INDEX_LOST"
+RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
+RUN_HELD = "RUN_HELD"
+# What goes by: another process lets go, an operator makes room or the folder writable again, a server answers again.
+_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY", "STORE_UNREACHABLE"})
 
 
 class Stretch(list[bytes]):
@@ -47,7 +59,7 @@ class Topic(StrEnum):
 
 
 class RunListing(Record):
-    """What an index knows of a run from its first turn on, so that runs can be listed without being folded."""
+    """The part of a run that an index knows from its first turn on, so that runs can be listed without being folded."""
 
     started_at_ms: int
     mode: str = ""
@@ -58,7 +70,7 @@ class RunListing(Record):
     parent_id: str = ""
     # What is reserved of the tenant's quotas together with the first turn. No index lists it.
     reserves: Reservation | None = None
-    # What later runs like it are found by; empty for one that none is like. No index lists it either.
+    # The key by which similar later runs find this one; empty if none is similar. No index lists it.
     likeness: str = ""
     # The runs that it came from as a child or as a retry, the first of them first.
     lineage: tuple[str, ...] = ()
@@ -95,6 +107,23 @@ class RunEntry(Record):
     waiting_for: str = ""
 
 
+class RunQuery(TypedDict, total=False):
+    """Which runs a catalogue is asked for; what is left out asks for nothing."""
+
+    # Runs of this tenant.
+    tenant_id: str | None
+    # Runs that this run started; empty: those that no run started.
+    parent_id: str | None
+    # Runs whose ids begin so.
+    begins: str
+    open_only: bool
+    waiting_only: bool
+    # The last run of the page before: only runs that began earlier follow, and none where that run is not there.
+    before: str
+    # At most so many; 0 is all of them.
+    limit: int
+
+
 class Derived(Record):
     """What a store knows of a run beyond its turns, as these tell it: how it is listed and stands, and whom it heard.
 
@@ -125,7 +154,7 @@ class SignedHead(Record):
 
 
 class Warrant(Record):
-    """What a turn is written under: the lease of the driver of its run, and who vouches for the turn.
+    """The lease under which a turn is written, and who vouches for the turn.
 
     `token` is the fencing token of the lease, 0 where the run was not taken. `head` is kept together with the turn; a
     backend neither makes nor checks it.
@@ -193,19 +222,6 @@ class Redacted(Record):
     turns: int = 0
     texts: int = 0
     is_cleared: bool = True
-
-
-# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
-TEXT_GRACE_MS = 3_600_000
-# The answer to an entry of the inbox is fetched within seconds.
-ANSWER_GRACE_MS = 3_600_000
-
-PARENT_OPEN = "PARENT_OPEN"
-STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
-STORE_LOG_DAMAGED = "STORE_LOG_DAMAGED"
-STORE_INDEX_LOST = "STORE_INDEX_LOST"
-RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
-RUN_HELD = "RUN_HELD"
 
 
 class AppendConflict(RemitError):
@@ -295,10 +311,6 @@ class BlobMissing(RemitError):
 
     def __init__(self, digest: bytes) -> None:
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
-
-
-# What goes by: another process lets go, an operator makes room or the folder writable again, a server answers again.
-_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY", "STORE_UNREACHABLE"})
 
 
 class StoreUnusable(RemitError):

@@ -9,12 +9,12 @@ Rule 3: an option that does not exist, or a value it cannot have, is refused by 
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
-from remit.core.record import JsonObject, Record
+from remit.core.record import JsonObject, MadeByHand, Record
 from remit.core.work.orders import OrderUsed
 
 AUTHORITY_INVALID = "AUTHORITY_INVALID"
-_SHOWN_CHARS_MAX = 80
 
 
 _Option = TypeVar("_Option", bound=StrEnum)
@@ -87,7 +87,7 @@ class Stakes(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Authority(Record):
+class Authority(MadeByHand):
     """How far the gate may go without a person."""
 
     infer_fields: Inference = Inference.OFF
@@ -188,7 +188,7 @@ def _flag(key: str, value: Any) -> bool:
 
 
 def _rejected(key: str, value: Any, way_out: str) -> RequestRejected:
-    shown = repr(value)[:_SHOWN_CHARS_MAX]
+    shown = repr(value)[:SHOWN_CHARS_MAX]
     return RequestRejected(AUTHORITY_INVALID, f"authority: {key}={shown} is unknown; use {way_out}", {"key": key})
 
 

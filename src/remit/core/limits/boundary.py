@@ -14,7 +14,7 @@ from remit.core.limits.budget import Budget, assign, budget_of
 from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
-from remit.core.record import MadeByHand, Record, field_values, replace
+from remit.core.record import MadeByHand, field_values, once_a_record, replace
 from remit.core.work.goal import TaskClass
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
@@ -50,7 +50,7 @@ class At(StrEnum):
     ANSWER = "answer"
 
 
-class Condition(Record):
+class Condition(MadeByHand):
     """A rule of one line, in CEL over the call: its tool, arguments, labels, what is left of the budget, user and time."""
 
     name: str
@@ -60,7 +60,7 @@ class Condition(Record):
     at: At = At.CALL
 
 
-class TaskRule(Record):
+class TaskRule(MadeByHand):
     """What kind of task a request is where this holds of it, in CEL over the request; and what grounds it, if not all."""
 
     name: str
@@ -86,7 +86,7 @@ class Rate(MadeByHand):
 
 
 class DecisionRight(StrEnum):
-    """What the model itself may decide."""
+    """The decisions that the model itself may take."""
 
     CHOOSE_TOOLS = "choose_tools"
     DELEGATE = "delegate"
@@ -95,7 +95,7 @@ class DecisionRight(StrEnum):
 
 
 class Exhaustion(StrEnum):
-    """What happens when a dimension of the budget is spent."""
+    """The ways out when a dimension of the budget is spent."""
 
     STOP = "stop"
     COMPRESS = "compress"
@@ -181,9 +181,12 @@ class Boundary(MadeByHand):
     demands: Demanding = Demanding.SHOW
 
 
+# Boundaries of a busy service.
+_BOUNDARIES_KEPT_MAX = 256
 _FIELDS, _DEFAULTS = Boundary.__struct_fields__, Boundary.__struct_defaults__
 
 
+@once_a_record(_BOUNDARIES_KEPT_MAX)
 def boundary_version(boundary: Boundary) -> str:
     """The content hash under which the manifest pins a boundary: of what it says, however that was put together."""
     said = zip(_FIELDS, field_values(boundary), _DEFAULTS, strict=True)

@@ -52,6 +52,8 @@ class ToolReport(Record):
     trials: tuple[ToolTrial, ...] = ()
     kinds: tuple[str, ...] = ()
     patch: str = ""
+    # What it declares and cannot be so.
+    faults: tuple[str, ...] = ()
 
 
 class TierReport(Record):

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.failure import RequestRejected
-from remit.core.record import Record
+from remit.core.record import Record, once_a_record
 
 DIMENSION_UNCHARGED = "DIMENSION_UNCHARGED"
 
 
 class Dimension(IntEnum):
-    """What can be spent. The numbers are written to journals: new ones are added at the end, none is reused.
+    """The dimensions of a budget. The numbers are written to journals: new ones are added at the end, none is reused.
 
     A manifest that was written before a dimension was added is read with a cap for it (`padded`).
     """
@@ -123,6 +123,8 @@ STANDARD = Budget(
 )
 
 
+# Budgets that a program gives to its runs, again and again.
+_BUDGETS_KEPT_MAX = 64
 _UNCHARGED_NAMES = {FIELDS[dimension]: dimension for dimension in UNCHARGED}
 _amounts_of = attrgetter(*FIELDS)
 _STANDARD_AMOUNTS = _amounts_of(STANDARD)
@@ -131,13 +133,18 @@ _SILENT = (None,) * len(FIELDS)
 
 def assign(boundary: Budget, *narrower: Budget) -> Caps:
     """The caps of a run: the boundary's, the standard ones where it is silent, and less where a narrower budget says less."""
-    said_or_standard = zip(_amounts_of(boundary), _STANDARD_AMOUNTS, strict=True)
-    caps = tuple([standard if said is None else said for said, standard in said_or_standard])
+    caps = _said_or_standard(boundary)
     for budget in narrower:
         amounts = _amounts_of(budget)
         if amounts != _SILENT:
             caps = tuple([cap if less is None else min(cap, less) for cap, less in zip(caps, amounts, strict=True)])
     return caps
+
+
+@once_a_record(_BUDGETS_KEPT_MAX)
+def _said_or_standard(boundary: Budget) -> Caps:
+    both = zip(_amounts_of(boundary), _STANDARD_AMOUNTS, strict=True)
+    return tuple([standard if said is None else said for said, standard in both])
 
 
 def beyond(boundary: Budget, budget: Budget, said: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
@@ -166,10 +173,11 @@ def padded(caps: Caps, boundary: Budget) -> Caps:
 
 
 def budget_of(caps: Iterable[int]) -> Budget:
-    """The same caps, by name."""
+    """The budget with these caps, one for each dimension in order."""
     return Budget(*caps)
 
 
+@once_a_record(_BUDGETS_KEPT_MAX)
 def negative_caps(budget: Budget) -> tuple[str, ...]:
     """The names of the dimensions whose cap is below zero, which no budget may have."""
     return tuple([name for name, amount in by_name(budget) if amount is not None and amount < 0])
@@ -178,6 +186,12 @@ def negative_caps(budget: Budget) -> tuple[str, ...]:
 def uncharged_caps(amounts: Iterable[tuple[str, int | None]]) -> tuple[Dimension, ...]:
     """The dimensions of these, by name, that have more than 0 and that nothing charges yet."""
     return tuple([_UNCHARGED_NAMES[name] for name, amount in amounts if amount and name in _UNCHARGED_NAMES])
+
+
+@once_a_record(_BUDGETS_KEPT_MAX)
+def uncharged_in(budget: Budget) -> tuple[Dimension, ...]:
+    """The dimensions that a budget caps above 0 and that nothing charges yet."""
+    return uncharged_caps(by_name(budget))
 
 
 def uncharged(dimension: Dimension, whose: str) -> RequestRejected:
@@ -191,6 +205,12 @@ def check_charged(whose: str, amounts: Iterable[tuple[str, int | None]]) -> None
     """Refuse amounts above 0 of a dimension that nothing charges."""
     if found := uncharged_caps(amounts):
         raise uncharged(found[0], whose)
+
+
+def check_budget(budget: Budget) -> None:
+    """Refuse a budget that caps a dimension above 0 which nothing charges."""
+    if found := uncharged_in(budget):
+        raise uncharged(found[0], "the budget")
 
 
 def by_name(budget: Budget) -> tuple[tuple[str, int | None], ...]:

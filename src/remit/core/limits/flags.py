@@ -77,7 +77,7 @@ def says_tests_failed(result: Any) -> bool:
     return failed or any(key in result and not _says_yes(result[key]) for key in _PASSES)
 
 
-def values_at(value: Any, path: str) -> list[Any] | None:
+def values_under(value: Any, path: str) -> list[Any] | None:
     """The values at a path; None where it leads nowhere. Of an empty list there are none."""
     try:
         return list(_along(value, _STEP.findall(path)))
@@ -100,7 +100,7 @@ def _along(value: Any, steps: list[str]) -> Iterator[Any]:
 
 
 def _is_raised(spec: str, result: Any, path: str) -> bool:
-    found = values_at(result, path)
+    found = values_under(result, path)
     return True if found is None else any(map(_reading(spec), found))
 
 

@@ -27,7 +27,7 @@ LASTS_MS_MAX = 366 * 24 * 3_600_000
 
 
 class GrantDeed(StrEnum):
-    """What an entry says of a grant."""
+    """The deed that an entry of the journal records of a grant."""
 
     GIVEN = "given"
     REVOKED = "revoked"
@@ -142,7 +142,10 @@ def check_grant(grant: Grant, at_ms: int) -> Grant:
 
 
 def _day(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"  # No calendar has that moment.
 
 
 def _rejected(key: str, value: str, way_out: str) -> RequestRejected:

@@ -8,18 +8,23 @@ Rule 2: what a profile lets pass without a person is what its budget and its too
 
 import msgspec
 
+from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Authority
-from remit.core.limits.boundary import At, Boundary, Condition, DecisionRight, Exhaustion, Then
-from remit.core.limits.budget import FIELDS, Budget, Dimension, by_name, uncharged, uncharged_caps
+from remit.core.limits.boundary import TIER_MAX, At, Boundary, Condition, DecisionRight, Exhaustion, Then
+from remit.core.limits.budget import FIELDS, Budget, Dimension, uncharged, uncharged_in
 from remit.core.limits.escalation import Trigger
 from remit.core.limits.tool_policy import StateWrite
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
+from remit.core.record import once_a_record
 
 BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
-# Of a name that is none, as much is shown as names have, and some more.
-_SHOWN_CHARS_MAX = 80
+BOUNDARY_INVALID = "BOUNDARY_INVALID"
+
+# Boundaries of a busy service that are known to fit their types.
+_BOUNDARIES_KEPT_MAX = 256
 
 _RESEARCH = Budget(
     steps=15,
@@ -183,13 +188,13 @@ CUSTOMER_SUPPORT = Boundary(
         _SECRET_EXPOSED,
         Condition(
             "identity_mismatch",
-            'user != "" && size(users) > 0 && !(user in users)',
+            "user_named && size(users) > 0 && !(user in users)",
             _STOP,
             "the call is about another user than the one who asks",
         ),
         Condition(
             "identity_unknown",
-            'user == "" && size(users) > 0',
+            "!user_named && size(users) > 0",
             _ASK,
             "the call names a person, and the request does not say who asks",
         ),
@@ -336,15 +341,25 @@ KNOWN: dict[str, Boundary] = {STANDARD.name: STANDARD, GUARDED.name: GUARDED, **
 def boundary_named(name: str) -> Boundary:
     """The boundary of this name; raises RequestRejected when there is none."""
     if (found := KNOWN.get(name)) is None:
-        shown = str(name)[:_SHOWN_CHARS_MAX]
+        shown = str(name)[:SHOWN_CHARS_MAX]
         message = f"boundary {shown!r} is unknown; use one of {', '.join(KNOWN)}, or a file"
         raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": shown})
     return found
 
 
+@once_a_record(_BOUNDARIES_KEPT_MAX)
+def declared_boundary(boundary: Boundary) -> Boundary:
+    """The boundary as its types read it; raises RequestRejected for what does not fit them."""
+    read = as_declared(boundary, Boundary, "boundary", BOUNDARY_INVALID)
+    if not 1 <= read.tier_max <= TIER_MAX:
+        message = f"boundary.tier_max={read.tier_max} cannot be used; it takes a tier from 1 to {TIER_MAX}"
+        raise RequestRejected(BOUNDARY_INVALID, message, {"field": "boundary.tier_max"})
+    return read
+
+
 def check_figures(boundary: Boundary) -> None:
     """Refuse a cap above 0 that would bind nothing, unless it is the figure of a profile that was taken over."""
-    found = uncharged_caps(by_name(boundary.budget))
+    found = uncharged_in(boundary.budget)
     if found and not any(_has_figures(boundary.budget, known.budget, found) for known in KNOWN.values()):
         raise uncharged(found[0], f"boundary {boundary.name}")
 

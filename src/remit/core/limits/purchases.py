@@ -4,12 +4,13 @@ Rule 1: amounts are whole numbers of the smallest unit of their currency; whose 
 Rule 2: an amount that cannot be told is no amount: the check that asks for it must object.
 """
 
-from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.limits.argument_paths import values_at
 from remit.core.limits.tools import ToolDefinition
+from remit.core.schema.json_text import scalars
 
 # What an amount of money is declared as: in the smallest unit of its currency, or in whole ones with decimals.
 MINOR, MAJOR = "money", "money:major"
@@ -27,22 +28,15 @@ def tells_amount(tool: ToolDefinition) -> bool:
 def amount_in(arguments: Any, tool: ToolDefinition) -> int:
     """What a call would spend, in the smallest unit; UNTOLD_AMOUNT where its tool or its arguments do not tell."""
     total = 0
-    kinds = [(name, kind) for name, kind in tool.control_args if kind in (MINOR, MAJOR) and name in arguments]
-    for name, kind in kinds:
-        for value in _scalars(arguments[name]):
+    kinds = [(path, kind) for path, kind in tool.control_args if kind in (MINOR, MAJOR)]
+    found = [(value, kind) for path, kind in kinds for value in values_at(arguments, path)]
+    for whole, kind in found:
+        for value in scalars(whole):
             amount = _minor(value, _CENTS if kind == MAJOR else 1)
             if amount is None:
                 return UNTOLD_AMOUNT
             total += amount
-    return total if kinds else UNTOLD_AMOUNT
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _scalars(inner)
-    else:
-        yield value
+    return total if found else UNTOLD_AMOUNT
 
 
 def _minor(value: Any, factor: int) -> int | None:

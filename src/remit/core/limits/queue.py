@@ -9,6 +9,8 @@ Rule 3: a receipt says that a person took note of an item, or that it was delive
 from collections.abc import Iterable
 from enum import StrEnum
 
+from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.core.run.person import check_person
@@ -33,7 +35,6 @@ URL_CHARS_MAX = 2_000
 PEOPLE_MAX = 200
 # Words behind `remit queues` that are no queue.
 _RESERVED = frozenset({"ack", "drain"})
-_SHOWN_CHARS_MAX = 80
 # What HTTP says when all is well.
 OK, _OK_BELOW = 200, 300
 _SCHEMES = ("http://", "https://")
@@ -53,7 +54,7 @@ class QueueLimits(Record):
 
 
 class ReceiptKind(StrEnum):
-    """What was done about an item of a queue."""
+    """The kinds of receipts: what was done about an item of a queue."""
 
     ACKNOWLEDGED = "acknowledged"
     DELIVERED = "delivered"
@@ -93,7 +94,7 @@ def is_ok(status: int) -> bool:
 
 def check_limits(limits: Iterable[QueueLimits]) -> tuple[QueueLimits, ...]:
     """The limits of queues, unless one of them cannot be meant."""
-    found = tuple(limits)
+    found = tuple([as_declared(one, QueueLimits, "queue", QUEUE_INVALID) for one in limits])
     if len(found) > QUEUES_MAX:
         raise RequestRejected(QUEUE_INVALID, f"{len(found)} queues are named, more than queues_max={QUEUES_MAX}")
     seen: set[str] = set()
@@ -105,7 +106,7 @@ def check_limits(limits: Iterable[QueueLimits]) -> tuple[QueueLimits, ...]:
         for field, limit in (("load_max", LOAD_MAX), ("age_ms_max", AGE_MS_MAX)):
             value = getattr(one, field)
             if type(value) is not int or not 0 <= value <= limit:
-                raise _invalid(one.name, f"has {field}={str(value)[:_SHOWN_CHARS_MAX]}, outside 0 to {limit}")
+                raise _invalid(one.name, f"has {field}={str(value)[:SHOWN_CHARS_MAX]}, outside 0 to {limit}")
         if one.webhook:
             check_webhook(one.webhook)
         _check_people(one)
@@ -134,12 +135,12 @@ def check_name(name: str) -> str:
 def check_webhook(url: str) -> str:
     """The address of a webhook, unless it cannot be one; whether a server is there shows when it is asked."""
     if len(url) > URL_CHARS_MAX or not url.startswith(_SCHEMES) or not url.isascii() or not url.isprintable():
-        shown = url[:_SHOWN_CHARS_MAX]
+        shown = url[:SHOWN_CHARS_MAX]
         message = f"webhook={shown!r} is no address; write http://HOST/PATH or https://HOST/PATH, up to {URL_CHARS_MAX} characters"
         raise RequestRejected(QUEUE_INVALID, message, {"webhook": shown})
     if " " in url or "@" in url.split("/")[2]:
         raise RequestRejected(
-            QUEUE_INVALID, f"webhook={url[:_SHOWN_CHARS_MAX]!r} has a space or a password in it; leave both out"
+            QUEUE_INVALID, f"webhook={url[:SHOWN_CHARS_MAX]!r} has a space or a password in it; leave both out"
         )
     return url
 
@@ -149,5 +150,5 @@ def _is_word(name: str) -> bool:
 
 
 def _invalid(name: object, problem: str) -> RequestRejected:
-    shown = str(name)[:_SHOWN_CHARS_MAX]
+    shown = str(name)[:SHOWN_CHARS_MAX]
     return RequestRejected(QUEUE_INVALID, f"queue={shown!r} {problem}", {"queue": shown})

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from remit.core.clipped import SHOWN_CHARS_MAX, clipped
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import COUNTERS, FIELDS, LEASABLE, UNCHARGED, Budget, Caps, Charges, uncharged_caps
 from remit.core.record import MadeByHand, Record, replace
@@ -28,8 +30,6 @@ AMOUNT_MAX = 10**12
 NEVER_MS = (1 << 63) - 1
 # Every period consists of whole hours.
 HOUR_MS = 3_600_000
-
-_SHOWN_CHARS_MAX = 80
 
 
 class Period(StrEnum):
@@ -139,7 +139,7 @@ def quota_caps(quotas: Iterable[Quota], at_ms: int) -> tuple[Limit, ...]:
 
 
 def left_of(limit: Limit, committed: Committed) -> int:
-    """What a limit leaves to runs that begin."""
+    """The amount that a limit leaves to runs that begin."""
     return max(limit.amount - committed.spent - committed.reserved, 0)
 
 
@@ -213,6 +213,10 @@ def check_quotas(quotas: Iterable[Quota]) -> tuple[Quota, ...]:
 
 
 def _checked(quota: Quota) -> Quota:
+    given: object = quota
+    caps: object = getattr(given, "caps", None)
+    if not (isinstance(given, Quota) and isinstance(caps, Budget)):
+        quota = as_declared(given, Quota, "quota", QUOTA_INVALID)
     # Python does not check what a record is given.
     tenant: object = quota.tenant
     said = str(quota.period)
@@ -221,7 +225,7 @@ def _checked(quota: Quota) -> Quota:
     if tenant != ANYONE and (problem := tenant_problem(tenant)):
         raise _invalid(tenant, problem)
     if said not in set(Period):
-        raise _invalid(tenant, f"has the period {said[:_SHOWN_CHARS_MAX]!r}; known are {', '.join(Period)}")
+        raise _invalid(tenant, f"has the period {said[:SHOWN_CHARS_MAX]!r}; known are {', '.join(Period)}")
     caps = {name: amount for name in FIELDS if (amount := getattr(quota.caps, name)) is not None}
     if not caps:
         raise _invalid(tenant, f"has a quota that caps nothing; name one of {', '.join(LEASABLE)}")
@@ -229,7 +233,9 @@ def _checked(quota: Quota) -> Quota:
         if name not in LEASABLE:
             raise _invalid(tenant, f"has a quota of {name}, which does not add up; known are {', '.join(LEASABLE)}")
         if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
-            raise _invalid(tenant, f"has the quota {name}={amount!r:.80}; give a whole number from 0 to {AMOUNT_MAX}")
+            raise _invalid(
+                tenant, f"has the quota {name}={clipped(amount)}; give a whole number from 0 to {AMOUNT_MAX}"
+            )
     if found := uncharged_caps(caps.items()):
         why = f"has a quota of {FIELDS[found[0]]}, which nothing charges: {UNCHARGED[found[0]]}; leave it out"
         raise _invalid(tenant, why)
@@ -237,7 +243,7 @@ def _checked(quota: Quota) -> Quota:
 
 
 def _invalid(tenant: object, why: str) -> RequestRejected:
-    return RequestRejected(QUOTA_INVALID, f"tenant {tenant!r:.80} {why}", {"tenant": f"{tenant!s:.80}"})
+    return RequestRejected(QUOTA_INVALID, f"tenant {clipped(tenant)} {why}", {"tenant": f"{tenant!s:.80}"})
 
 
 def _ms(moment: datetime) -> int:

@@ -8,6 +8,7 @@ Rule 3: what a role tells the model stands before the caller's own instructions,
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary, DecisionRight
 from remit.core.record import Record, replace
@@ -64,7 +65,9 @@ def role_named(said: object) -> AgentRole:
     if isinstance(said, str) and said in set(AgentRole):
         return AgentRole(said)
     known = ", ".join(AgentRole)
-    raise RequestRejected(ROLE_UNKNOWN, f"role={said!r:.80} is unknown; use one of {known}", {"known": list(AgentRole)})
+    raise RequestRejected(
+        ROLE_UNKNOWN, f"role={clipped(said)} is unknown; use one of {known}", {"known": list(AgentRole)}
+    )
 
 
 def narrowed_to(role: AgentRole, boundary: Boundary) -> Boundary:

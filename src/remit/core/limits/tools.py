@@ -14,6 +14,7 @@ import msgspec
 
 from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
 from remit.core.journal.versions import content_version
+from remit.core.limits.argument_paths import root_of
 from remit.core.limits.budget import FIELDS, LEASABLE, UNCHARGED, Dimension, uncharged_caps
 from remit.core.limits.flags import flag_problem
 from remit.core.limits.trust import UNTRUSTING, Trust
@@ -40,13 +41,12 @@ _SIDE_EFFECTS = FIELDS[Dimension.SIDE_EFFECTS]
 
 TOOL_INVALID = "TOOL_DEFINITION_INVALID"
 TOOL_CALL_INVALID = "TOOL_CALL_INVALID"
-TOOL_RESULT_INVALID = "TOOL_RESULT_INVALID"
 TOOL_CHOICE_INVALID = "TOOL_CHOICE_INVALID"
 TOOLS_DISALLOWED = "TOOLS_DISALLOWED"
 
 
 class Effect(StrEnum):
-    """What a call does to the world, from nothing to something outside our reach."""
+    """The effect of a call on the world, from nothing to something outside our reach."""
 
     NONE = "none"
     READ = "read"
@@ -78,7 +78,7 @@ class ToolCategory(StrEnum):
 
 
 class ToolDefinition(MadeByHand):
-    """The one record of a registered tool. `parameters` and `result` are JSON Schemas."""
+    """A registered tool: all that is pinned of it. `parameters` and `result` are JSON Schemas."""
 
     name: str
     description: str
@@ -206,14 +206,6 @@ def check_call(call: ToolCall) -> None:
         raise RequestRejected(TOOL_CALL_INVALID, f"tool call {call.id[:80]!r} names no tool; set its name")
 
 
-def check_result(result: ToolResult) -> None:
-    """A result needs the id of the call it answers."""
-    if not result.call_id:
-        raise RequestRejected(
-            TOOL_RESULT_INVALID, f"result of tool {result.name[:80]!r} has no call_id; take it from the call"
-        )
-
-
 def may_leave_reading(tool: ToolDefinition) -> bool:
     """Whether a call that only reads leaves the machine, or may: what a tool does not say counts as the worst."""
     return tool.effect is Effect.READ and tool.network is not False and not tool.delegates
@@ -266,7 +258,7 @@ def _parameters_problem(definition: ToolDefinition) -> str:
 
 def _control_args_problem(definition: ToolDefinition) -> str:
     known = definition.parameters.get("properties", {})
-    unknown = [name for name, _ in definition.control_args if name not in known]
+    unknown = [name for name, _ in definition.control_args if name not in known and root_of(name) not in known]
     return f"control_args name {unknown}, which parameters.properties lacks" if unknown else ""
 
 

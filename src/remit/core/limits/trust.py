@@ -8,7 +8,7 @@ Rule 2: these are words of the tool's author. The gate of provenance alone judge
 from enum import StrEnum
 
 from remit.core.limits.authority import Stakes
-from remit.core.record import Record
+from remit.core.record import MadeByHand
 
 
 class Repeat(StrEnum):
@@ -31,7 +31,7 @@ class Reads(StrEnum):
 READS_RANK: dict[Reads, int] = {Reads.PUBLIC: 0, Reads.PRIVATE: 1, Reads.SECRET: 2}
 
 
-class Trust(Record):
+class Trust(MadeByHand):
     """What one tool declares beyond its schema. Paths and kinds are those of the gate, such as `[].id` and `id:file`."""
 
     payload_args: tuple[str, ...] = ()

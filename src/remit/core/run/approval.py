@@ -12,7 +12,7 @@ from remit.core.record import JsonObject, Record
 
 
 class What(StrEnum):
-    """What is wanted of people."""
+    """The kinds of things that people are asked for."""
 
     APPROVAL = "approval"
     QUESTION = "question"

@@ -1,14 +1,14 @@
 """The contract: SystemRequest and SystemResponse, the only door in and out of the house.
 
 Rule 1: an adapter translates what it is given into a request and a response back; it adds nothing of its own.
-Rule 2: an empty list of tools means all that the boundary allows; none at all is tool_choice `none`.
-Rule 3: 0 means "not said" for max_tokens, timeout_ms and top_p; None for the temperature, since 0.0 is greedy.
+Rule 2: an empty list of tools means all that the boundary allows; none at all is `tool_choice` `none`.
+Rule 3: 0 means "not said" for `max_tokens`, `timeout_ms` and `top_p`; None for the temperature, since 0.0 is greedy.
 Rule 4: building a request checks nothing; core/run/envelope.py judges what may enter.
 Rule 5: ExecutionState and ExecutionContext are views of a run, made from its journal.
 """
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -36,6 +36,10 @@ class Mode(StrEnum):
     REDUNDANT = "redundant"
 
 
+# What stands for the mode of a run whose calls an agent elsewhere proposes and makes.
+GUARD_MODE = "guard"
+
+
 class ExecutionHints(Record):
     """Wishes about how to run. `options` reach the engine unchanged."""
 
@@ -57,9 +61,10 @@ class OutputContract(Record):
 
 
 class SystemRequest(MadeByHand):
-    """What enters. Ids left empty are given by the facade; `metadata` goes along to every tool call.
+    """A request as it enters. Ids left empty are given by the facade; `metadata` goes along to every tool call.
 
-    `orders` are the effects that the caller wants: those alone happen unattended (docs/orders.md).
+    `orders` are the effects that the caller wants: those alone happen unattended (docs/orders.md). `user_assumed` says that
+    nobody named the user: it is that of the operating system, of whom no tool knows.
     """
 
     messages: tuple[Message, ...]
@@ -75,12 +80,19 @@ class SystemRequest(MadeByHand):
     user_id: str = ""
     metadata: JsonObject = {}
     orders: tuple[Order, ...] = ()
+    user_assumed: bool = False
 
     def __post_init__(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """Take the texts of the mode and of a choice of tools for them."""
-        MadeByHand.__post_init__(self)
+        """Take the texts of the mode and of a choice of tools for them; as a rule the members stand there."""
+        if type(self.mode) is not Mode:
+            MadeByHand.__post_init__(self)
         if type(self.tool_choice) is not ToolChoice:
             msgspec.structs.force_setattr(self, "tool_choice", take_choice(self.tool_choice))
+
+
+def named_user(request: SystemRequest) -> str:
+    """Who asks, as a caller named them; empty where nobody did."""
+    return "" if request.user_assumed else request.user_id
 
 
 class CallStatus(StrEnum):
@@ -124,7 +136,7 @@ class ConfidenceSource(StrEnum):
 
 
 class ValidationResult(Record):
-    """What the checks of the output came to; violations are those that remain."""
+    """The outcome of the checks of the output; violations are those that remain."""
 
     checks_passed: int = 0
     checks_failed: int = 0
@@ -174,10 +186,12 @@ class HaltedBy(Record):
 
 # The code of a run of which an answer is wanted, and that has neither ended nor waits for a person.
 RUN_OPEN = "RUN_OPEN"
+# The code of a session that is asked to go on and has no run like that.
+NOTHING_OPEN = "NOTHING_OPEN"
 
 
 class SystemResponse(Record):
-    """What leaves. With an error set, the content may still hold a part of the answer.
+    """The response as it leaves. With an error set, the content may still hold a part of the answer.
 
     The content is the text that was accepted; where it had to be repaired, `raw_content` holds the model's own words.
     """
@@ -199,7 +213,7 @@ class SystemResponse(Record):
     halted: HaltedBy | None = None
     raw_content: str = ""
 
-    def raise_for_error(self) -> "SystemResponse":
+    def raise_for_error(self) -> Self:
         """The response itself; raises RunFailed where the run failed, or has not ended, so that no answer can be missed."""
         if self.error is not None:
             about = {"run_id": self.run_id}
@@ -231,7 +245,8 @@ class ExecutionContext(Record):
     request_id: str
     session_id: str
     trace_id: str
-    mode: Mode
+    # A Mode, or GUARD_MODE where the model and the tools are performed elsewhere.
+    mode: str
     started_at_ms: int
     state: ExecutionState
     selected_tools: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Correlation: the identifiers that tie an event to its request, and the five events that carry them.
+"""Correlation: the identifiers that tie an event to its request, and the events that carry them.
 
 Rule 1: every event holds the whole context; nothing about a request has to be guessed from its neighbours.
 Rule 2: a span below another names it as its parent and says what caused it: the id of the tool call that the

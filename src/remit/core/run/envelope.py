@@ -9,6 +9,7 @@ Rule 4: what enters is a copy, read back from the request's own bytes: every par
 
 import msgspec
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.tools import TOOL_NAME_CHARS_MAX, ToolChoiceMode, check_tool_choice
 from remit.core.record import BlobRef, replace
@@ -57,6 +58,11 @@ _HINT_RANGES: tuple[tuple[str, float, float], ...] = (
 
 def check_request(request: SystemRequest) -> SystemRequest:
     """The request that may become a run; refuses what cannot. The first check that objects decides."""
+    given: object = request
+    if not isinstance(given, SystemRequest):
+        raise RequestRejected(
+            REQUEST_MALFORMED, f"request={clipped(given)} cannot be used; give a SystemRequest or a text"
+        )
     _check_mode(request)
     if request.orders:
         request = replace(request, orders=orders_of(request.orders))
@@ -93,6 +99,8 @@ def _read_back(request: SystemRequest) -> SystemRequest:
 def _check_ids(request: SystemRequest) -> None:
     for field in ID_FIELDS:
         value: str = getattr(request, field)
+        if not value:
+            continue
         if len(value) > ID_CHARS_MAX or not value.isprintable():
             raise RequestRejected(
                 REQUEST_ID_INVALID,

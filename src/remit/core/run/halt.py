@@ -32,7 +32,7 @@ NAME_CHARS_MAX = 256
 
 
 class HaltKind(StrEnum):
-    """What a halt is about."""
+    """The kinds of things that a halt may hold back."""
 
     EVERYTHING = "everything"
     TENANT = "tenant"

@@ -1,7 +1,7 @@
 """Inference: what is asked of a model, what it answers, and what is known about it.
 
 Rule 1: nothing here knows a vendor; engines translate.
-Rule 2: a temperature of None is the engine's default and 0.0 is greedy; 0 for max_tokens or top_p is the default.
+Rule 2: a temperature of None is the engine's default and 0.0 is greedy; 0 for `max_tokens` or `top_p` is the default.
 Rule 3: an unknown price is None, never 0: free and unknown are different things.
 """
 
@@ -76,6 +76,11 @@ class ModelResult(MadeByHand):
     finish_reason: FinishReason = FinishReason.STOP
     model: str = ""
 
+    def __post_init__(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Take the text of a reason for it; every answer comes by here, and as a rule the member stands there."""
+        if type(self.finish_reason) is not FinishReason:
+            MadeByHand.__post_init__(self)
+
 
 class Price(Record):
     """Micro-dollars per million tokens, whole numbers. Reasoning is priced as output."""
@@ -85,7 +90,7 @@ class Price(Record):
 
 
 class ModelInfo(Record):
-    """What is known about a model before it is asked; the manifest keeps it as a snapshot.
+    """The facts about a model before it is asked; the manifest keeps them as a snapshot.
 
     One that calls by grammar knows no tools: its calls are text, held to their shape by a grammar while it decodes.
     `template_tokens` is what its template may add to a prompt, so that it is reserved as well.

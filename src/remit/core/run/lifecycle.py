@@ -3,7 +3,7 @@
 Rule 1: a run stands at one node of its graph; both words here are labels of that node, for display.
 Rule 2: a lifecycle moves only along LIFECYCLE_TRANSITIONS; a loop state may move anywhere, backward too.
 Rule 3: nothing leaves a terminal state.
-Rule 4: paused and awaiting_approval lie over another state and keep it; no node carries them.
+Rule 4: paused and `awaiting_approval` lie over another state and keep it; no node carries them.
 """
 
 from collections.abc import Mapping
@@ -116,11 +116,6 @@ _WORKS_BY: Mapping[AgentRole, LoopState] = MappingProxyType(
         AgentRole.REVIEWER: LoopState.REVIEWING,
     }
 )
-
-
-def is_lifecycle_move(before: LifecycleState, after: LifecycleState) -> bool:
-    """Whether a run may go from one station to the next; standing still is not a move."""
-    return after in LIFECYCLE_TRANSITIONS[before]
 
 
 def is_loop_move(before: LoopState, after: LoopState) -> bool:

@@ -17,7 +17,7 @@ from remit.core.limits.budget import (
     Caps,
     assign,
     beyond,
-    by_name,
+    check_budget,
     check_charged,
     negative_caps,
     padded,
@@ -25,7 +25,7 @@ from remit.core.limits.budget import (
 from remit.core.limits.foresight import Foresight
 from remit.core.limits.profiles import KNOWN, check_figures
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
-from remit.core.record import Record, replace
+from remit.core.record import Record, once_a_record, replace
 from remit.core.run.contract import ExecutionHints, SystemRequest
 from remit.core.run.inference import ModelInfo, Routing
 from remit.core.run.lifecycle import AgentRole
@@ -33,7 +33,7 @@ from remit.core.run.lineage import ID_CHARS_MAX, is_safe_id, lifted
 from remit.core.run.person import is_same_person
 from remit.core.run.principal import Principal, may
 from remit.core.work.goal import Goal, Task
-from remit.core.work.graph import Graph, NodeKind, graph_version
+from remit.core.work.graph import MODEL_KINDS, Graph, graph_version
 from remit.core.work.orders import LeasedOrders
 from remit.core.work.plan import PlanTrace
 
@@ -46,12 +46,11 @@ CODE_TIMEOUT_MS = 30_000
 
 
 MANIFEST_INVALID = "MANIFEST_INVALID"
+# Tools of all runs; a deployment has some hundred.
+_TOOLS_KEPT_MAX = 1024
 
-# Kinds of nodes that need a model. A plan of code and tools alone needs none.
-_ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 
-
-# In what a tool equals the one that is called in its place: how it is called, what the call does and who performs it.
+# The fields in which a fallback tool must equal the tool that it replaces.
 _EQUAL_IN = (
     "parameters",
     "effect",
@@ -148,7 +147,7 @@ class Host(Record):
 
 
 class Manifest(Record):
-    """What the first turn pins."""
+    """Everything that the first turn of a run pins."""
 
     run_id: str
     request: SystemRequest
@@ -243,7 +242,7 @@ def _check_asked(run_id: str, graph: Graph, models: tuple[ModelInfo, ...]) -> No
 
 def _asks(graph: Graph) -> bool:
     """Whether a model is asked in a graph, or in one of its children: one without a graph of its own chats."""
-    nodes = (node for node in graph.nodes if node.kind in _ASKING)
+    nodes = (node for node in graph.nodes if node.kind in MODEL_KINDS)
     return any(node.inner is None or _asks(node.inner) for node in nodes)
 
 
@@ -285,7 +284,7 @@ def make_manifest(
     is_money_capped = _is_money_capped(boundary, budget) or all(model.price is not None for model in models)
     _check_asked(run_id, graph, models)
     check_figures(boundary)
-    check_charged("the budget", by_name(budget))
+    check_budget(budget)
     for node in [node for node in graph.nodes if node.lease]:
         check_charged(f"the lease of node {node.name!r}", node.lease)
     pinned = tuple([_versioned(tool) for tool in tools])
@@ -380,7 +379,7 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
         message = f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} characters of ASCII without space, dot, * and >"
         raise RequestRejected(MANIFEST_INVALID, message)
     for tool in tools:
-        check_definition(tool)
+        _check_tool(tool)
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
@@ -391,6 +390,10 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
     for budget in budgets:
         if negative := negative_caps(budget):
             raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")
+
+
+# Every run of a program brings the same tools.
+_check_tool = once_a_record(_TOOLS_KEPT_MAX)(check_definition)
 
 
 def _check_other_tools(tool: ToolDefinition, tools: Mapping[str, ToolDefinition]) -> None:

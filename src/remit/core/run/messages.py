@@ -2,7 +2,7 @@
 
 Rule 1: system and user messages carry content and nothing else; an assistant's carries content, reasoning or tool
         calls; a tool's carries content, the id of the call it answers and the tool's name.
-Rule 2: the constructors below build only right combinations; check_message judges what came from elsewhere.
+Rule 2: the constructors below build only right combinations; `check_message` judges what came from elsewhere.
 Rule 3: on the wire a thought may be called `reasoning` or `reasoning_content`; the latter wins.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolCall, check_call
-from remit.core.record import JsonObject, Record, Text
+from remit.core.record import Record, Text
 
 MESSAGE_INVALID = "MESSAGE_INVALID"
 
@@ -48,12 +48,12 @@ class Message(Record):
 
 
 def system_message(text: Text) -> Message:
-    """What the operator tells the model."""
+    """A message of the operator to the model."""
     return Message(Role.SYSTEM, text)
 
 
 def user_message(text: Text) -> Message:
-    """What the user tells the model."""
+    """A message of the user to the model."""
     return Message(Role.USER, text)
 
 
@@ -63,11 +63,11 @@ def assistant_message(text: Text, tool_calls: tuple[ToolCall, ...] = (), reasoni
 
 
 def tool_message(call_id: str, name: str, content: Text) -> Message:
-    """What a tool returned, as the model reads it."""
+    """The result of a tool as a message to the model."""
     return Message(_TOOL, content, "", (), call_id, name)
 
 
-# The fields each role may set, and those it may not leave empty; an assistant's own rule is in check_message.
+# The fields each role may set, and those it may not leave empty; an assistant's own rule is in `check_message`.
 ALLOWED_FIELDS: dict[Role, tuple[str, ...]] = {
     Role.SYSTEM: ("content",),
     Role.USER: ("content",),
@@ -106,17 +106,3 @@ def check_message(message: Message) -> None:
         raise RequestRejected(MESSAGE_INVALID, "an assistant message needs content, reasoning or tool_calls")
     for call in message.tool_calls:
         check_call(call)
-
-
-def message_from_json(obj: JsonObject) -> Message:
-    """A message from its wire form. A null counts as absent; unknown fields are ignored."""
-    known = {name: value for name, value in obj.items() if value is not None}
-    thought = known.pop("reasoning_content", "")
-    if thought:
-        known["reasoning"] = thought
-    try:
-        message = msgspec.convert(known, Message)
-    except msgspec.ValidationError as error:
-        raise RequestRejected(MESSAGE_INVALID, f"not a message: {error}") from error
-    check_message(message)
-    return message

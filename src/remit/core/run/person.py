@@ -13,6 +13,7 @@ Rule 5: names are written, shown and logged as they are, so none may be a secret
 import unicodedata
 from collections.abc import Iterable
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.secrets.secret_search import CHANCE, secrets_in
 
@@ -21,7 +22,6 @@ REQUEST_ID_SECRET = "REQUEST_ID_SECRET"  # noqa: S105  # a code, and no password
 
 # Room for an address or an id of a directory; as long as any other id.
 PERSON_CHARS_MAX = 256
-_SHOWN_CHARS_MAX = 80
 
 # Control, format, unassigned, private and surrogate characters, and separators; a plain blank is allowed by name.
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
@@ -120,13 +120,17 @@ def look_alike(name: str, names: Iterable[str]) -> str:
 def check_person(name: str, field: str = "by") -> str:
     """The name of a person, unless it hides something, is a secret or cannot be one."""
     check_no_secret(field, name)
+    if not name:
+        raise _invalid(
+            field, name, "is no name; say who it is, or act for a principal (`acting_for`), whose name it is then"
+        )
     if not name.strip() or len(name) > PERSON_CHARS_MAX:
         raise _invalid(field, name, f"is no name; use 1 to {PERSON_CHARS_MAX} characters")
     if not folded_name(name):
         raise _invalid(field, name, "is no name; punctuation alone names no person")
     form = unicodedata.normalize("NFKC", name)
     for character in (*name, *form):
-        if _is_unseen(character):
+        if is_unseen(character):
             raise _invalid(field, name, f"holds U+{ord(character):04X}, which is invisible; leave it out")
     for word in _words(form):
         if len(scripts := _scripts(word)) > 1:
@@ -167,7 +171,8 @@ def _trimmed(form: str) -> str:
     return " ".join(form[places[0] : places[-1] + 1].split()) if places else ""
 
 
-def _is_unseen(character: str) -> bool:
+def is_unseen(character: str) -> bool:
+    """Whether a reader does not see a character: it controls, formats, fills or selects, or has no printed form."""
     # A blank that is none of the keyboard becomes a plain one in the form that is compared, and is looked at there.
     if character in (" ", "\u00a0"):
         return False
@@ -187,5 +192,5 @@ def _scripts(word: str) -> set[str]:
 
 
 def _invalid(field: str, name: object, problem: str) -> RequestRejected:
-    shown = ascii(name)[:_SHOWN_CHARS_MAX]
+    shown = ascii(name)[:SHOWN_CHARS_MAX]
     return RequestRejected(PERSON_INVALID, f"{field}={shown} {problem}", {"field": field})

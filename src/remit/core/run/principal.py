@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.record import Record, replace
 from remit.core.run.person import check_no_secret, check_person, is_same_person
@@ -75,6 +76,9 @@ def tenant_problem(name: str) -> str:
 
 def check_principal(principal: Principal) -> Principal:
     """The principal, if a caller can act for it; raises RequestRejected naming what is wrong."""
+    given: object = principal
+    if not isinstance(given, Principal):
+        raise _invalid("principal", given, "is no Principal")
     # Python does not check what a record is given, and only texts can be looked up below.
     for field in ("tenant_id", "user_id", "name", "channel", "agent"):
         _check_text(field, getattr(principal, field), 0)
@@ -176,4 +180,4 @@ def _foreign(field: str, said: str, why: str) -> RequestRejected:
 
 
 def _invalid(field: str, value: object, problem: str) -> RequestRejected:
-    return RequestRejected(PRINCIPAL_INVALID, f"{field}={value!r:.80} {problem}", {"field": field})
+    return RequestRejected(PRINCIPAL_INVALID, f"{field}={clipped(value)} {problem}", {"field": field})

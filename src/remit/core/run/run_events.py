@@ -7,6 +7,7 @@ Rule 2: a cursor says behind which event a reader goes on: of one run it is the 
 
 from enum import StrEnum
 
+from remit.core.clipped import clipped
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import START, Place
 from remit.core.journal.turn import Turn
@@ -143,10 +144,14 @@ def system_closed(run_id: str = "") -> RemitError:
     return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id} if run_id else {})
 
 
+def expect_unreadable(error: RemitError) -> None:
+    """Raise what kept a run from being read where the run is not to blame: the system was closed."""
+    if error.code == SYSTEM_CLOSED:
+        raise error
+
+
 def cursor_invalid(subject: Subject, since: object) -> RequestRejected:
     """The refusal of a cursor of something else, or of one beyond all that was written."""
     wanted = "the number of a turn or a cursor of an event of the run" if subject.is_one_run else "a cursor of an event"
-    message = (
-        f"since={since!r:.80} is nowhere in what was subscribed to; give {wanted}, -1 for everything, or leave it out"
-    )
+    message = f"since={clipped(since)} is nowhere in what was subscribed to; give {wanted}, -1 for everything, or leave it out"
     return RequestRejected(CURSOR_INVALID, message, {"since": str(since)[:80]})

@@ -1,4 +1,4 @@
-"""Signals: the seven things a person may tell a run that is under way, or has ended.
+"""Signals: what a person may tell a run that is under way, or has ended.
 
 Rule 1: each signal has one moment at which it takes effect; WHEN is that table.
 Rule 2: a signal names its sender and the run; approve and reject also name the packet they answer.
@@ -27,7 +27,7 @@ SIGNAL_TEXT_BYTES_MAX = 8_192
 
 
 class Signal(StrEnum):
-    """What a person wants."""
+    """The signals of people to a run."""
 
     CANCEL = "cancel"
     PAUSE = "pause"

@@ -3,7 +3,7 @@
 Rule 1: only what an engine reports is stored; completion, total and rate are derived and can never disagree with it.
 Rule 2: reasoning is part of the completion and is charged like output.
 Rule 3: a duration of 0 means "not measured"; a rate that cannot be known is 0.0, never a guess.
-Rule 4: building a record checks nothing, because usage is built on every call; check_usage stands at the engine's door.
+Rule 4: building a record checks nothing, because usage is built on every call; `check_usage` stands at the engine's door.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from remit.core.record import Record
 
 
 class TokenUsage(Record):
-    """What an engine reports about one call, or the sum over many."""
+    """The tokens of one call as an engine reports them, or the sum over many."""
 
     prompt_tokens: int = 0
     reasoning_tokens: int = 0

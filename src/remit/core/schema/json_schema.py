@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.record import JsonObject, Record
@@ -27,6 +28,7 @@ from remit.core.schema.schema_work import (
     ViolationListing,
     children,
     is_deeper,
+    parts_of,
     pointer,
     used_resources,
     visits_of,
@@ -88,17 +90,6 @@ class Schema(Record, forbid_unknown_fields=True):
         return data
 
 
-def schema_from_json(data: JsonObject) -> Schema:
-    """Read the subset. A keyword beyond it is refused, because dropping it would weaken the check."""
-    try:
-        return msgspec.convert(data, Schema)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise RequestRejected(
-            CONFIG_SCHEMA_INVALID,
-            f"schema is outside the subset of seven keywords: {error}; pass it as a plain JSON Schema instead",
-        ) from error
-
-
 class Violation(Record):
     """One place where a value breaks its schema: a JSON pointer, the keyword it breaks, and a short text."""
 
@@ -108,7 +99,7 @@ class Violation(Record):
 
 
 def code_of(violations: Sequence[Violation]) -> ErrorCode:
-    """The one code of a value that breaks its demand: an enum is named only where nothing else is wrong."""
+    """The code of a value that breaks its demand: an enum is named only where nothing else is wrong."""
     assert violations, "a value that breaks nothing has no code"
     keywords = {violation.keyword for violation in violations}
     # Whatever else is wrong with an answer that was cut follows from that.
@@ -129,7 +120,7 @@ def _is_no_json(violation: Violation) -> bool:
 class Checker:
     """A compiled schema. It may be kept and used from any thread."""
 
-    __slots__ = ("_patterns", "_references", "_schema", "_validator", "fits")
+    __slots__ = ("_parts", "_patterns", "_references", "_schema", "_validator", "fits")
 
     def __init__(
         self,
@@ -139,6 +130,7 @@ class Checker:
         patterns: PatternWork | None = None,
     ) -> None:
         self._schema = schema
+        self._parts = parts_of(schema)
         self._references = references
         self._validator = validator
         self._patterns = patterns
@@ -180,6 +172,9 @@ class Checker:
         return self._patterns is not None and self._patterns.is_over(value, PATTERN_WORK_MAX, LISTING_LEVELS_MAX)
 
     def _is_much_work(self, value: Any) -> bool:
+        # A value has no more parts than its JSON has bytes; as a rule there is nothing to be counted then.
+        if self._parts and self._parts * len(msgspec.json.encode(value)) <= VISITS_MAX:
+            return False
         listing = ViolationListing(self._references, VISITS_MAX)
         return listing.visits(self._schema, value, LISTING_LEVELS_MAX) > VISITS_MAX
 
@@ -283,7 +278,7 @@ def _json_fault(value: Any, levels_left: int) -> str:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                return f"key {key!r:.80} is no text"
+                return f"key {clipped(key)} is no text"
     for child in children(value):
         # Asked here as well, because most children are plain and a call costs more than the question.
         if not isinstance(child, _PLAIN) and (fault := _json_fault(child, levels_left - 1)):

@@ -9,6 +9,7 @@ Rule 4: whatever comes from outside is read here. `kept_value` is for texts that
 
 import json
 import re
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -29,8 +30,19 @@ _AT_END = "EOF "
 _CONTINUING = bytes(range(0x80, 0xC0))
 # No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
 _numbers = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL)
-# A number has to be long, or to have an exponent of three digits, to be beyond a double.
-_may_be_infinite = regex(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
+
+
+def _sort(code: int) -> int:
+    """What a byte can be to a number too large for a double: a digit, the sign before an exponent, its plus, or nothing."""
+    if code in b"0123456789":
+        return ord("0")
+    return ord("e") if code in b"eE" else code if code == ord("+") else ord(" ")
+
+
+# A number has to be long, or to have an exponent of three digits, to be beyond a double. Looked for among bytes of which
+# digits are alike and all that stands in no number is blank: a pattern would try at each of them.
+_SORTS = bytes(_sort(code) for code in range(256))
+_BEYOND = (b"0e000", b"0e+000", b"0" * 309)
 
 _decode_kept = msgspec.json.Decoder().decode
 
@@ -58,13 +70,13 @@ def parse_json(text: str | bytes) -> Any:
         value = from_json(data, allow_inf_nan=False, catch_duplicate_keys=True)
     except ValueError as error:
         raise _not_json(str(error), data) from None
-    if _may_be_infinite.search(data) is not None and not _is_finite(value):
+    if _may_be_infinite(data) and not _is_finite(value):
         raise NotJson("a number is beyond what a double holds", _infinite_at(data))
     return value
 
 
 def parse_with_oddities(text: str) -> Any:
-    """The same for a text in which half a surrogate pair, a raw control character or NaN is to be endured.
+    """The value of a JSON text in which half a surrogate pair, a raw control character or NaN is to be endured.
 
     Constants that are no JSON become their names. A key that stands twice is refused here as well.
     """
@@ -80,6 +92,15 @@ def place_in(text: str | bytes, at: int) -> tuple[int, int]:
     """The line and the column of a character, both counted from 1."""
     before = (text if isinstance(text, str) else text.decode("utf-8", "replace"))[:at]
     return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def scalars(value: Any) -> Iterator[Any]:
+    """Every text, number, truth value and null of a JSON value, in its order."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from scalars(inner)
+    else:
+        yield value
 
 
 def _members(pairs: list[tuple[str, Any]]) -> JsonObject:
@@ -114,6 +135,11 @@ def _infinite_at(data: bytes) -> int:
     text = data.decode("utf-8", "surrogatepass")
     numbers = (found for found in _numbers.finditer(text) if found["number"])
     return next((found.start() for found in numbers if not isfinite(float(found[0]))), 0)
+
+
+def _may_be_infinite(data: bytes) -> bool:
+    sorts = data.translate(_SORTS)
+    return any(sign in sorts for sign in _BEYOND)
 
 
 def _is_finite(value: Any) -> bool:

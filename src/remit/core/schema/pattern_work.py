@@ -29,7 +29,7 @@ class PatternWeight(NamedTuple):
     backtracks: bool
 
     def work(self, chars: int) -> int:
-        """What a text of so many characters costs."""
+        """The steps that matching a text of so many characters costs."""
         if not self.backtracks:
             return self.size_bytes * chars
         anew = (PATTERN_BACKTRACKS_MAX + chars) // _BACKTRACK_SHARE
@@ -43,7 +43,7 @@ class PatternWork:
         self._schema = schema
         self._references = references
         self._weights = weights
-        # All patterns that one value can meet, as if they were two: one that may backtrack and one that does not.
+        # All patterns that one value may be checked against, combined into two: one that can backtrack and one that cannot.
         self._all = (self._together(backtracks=False), self._together(backtracks=True))
 
     def is_over(self, value: Any, most: int, levels: int) -> bool:

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
 
@@ -31,13 +32,16 @@ def schema_of(source: Any) -> JsonSchema:
         return source
     if isinstance(source, Schema):
         return source.to_json()
+    if isinstance(source, str):
+        # It is no name of a type either, whose meaning only the caller's module knows.
+        raise _refused(source, "a text names no type; pass the type itself, or a JSON Schema")
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
     try:
         schema = TypeAdapter(_carried(source, TYPE_LEVELS_MAX)).json_schema(by_alias=True, mode="validation")
     # A forward reference that leads nowhere is a NameError, a generic with too many arguments a TypeError.
-    except (PydanticUserError, TypeError, ValueError, NameError) as error:
+    except (PydanticUserError, TypeError, ValueError, NameError, LookupError, AttributeError) as error:
         raise _refused(source, str(error).partition("\n")[0]) from error
     compile_schema(schema)
     return schema
@@ -104,7 +108,7 @@ def _unmarked(hint: Any) -> Any:
 
 
 def _refused(source: Any, reason: str) -> RequestRejected:
-    message = f"{source!r:.80} stands for no JSON Schema: {reason[:200]}; pass a JSON Schema, a model or a dataclass"
+    message = f"{clipped(source)} stands for no JSON Schema: {reason[:200]}; pass a JSON Schema, a model or a dataclass"
     return RequestRejected(SCHEMA_SOURCE_INVALID, message)
 
 

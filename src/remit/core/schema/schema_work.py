@@ -199,6 +199,18 @@ def visits_of(root: Any, references: References, most: int, weight: Callable[[An
     return counts[id(root)]
 
 
+def parts_of(schema: Any) -> int:
+    """How many parts a schema has, each of which meets a part of a value at most once; 0 where one refers to another."""
+    parts, waiting = 0, [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict) and any(isinstance(node.get(keyword), str) for keyword in _REFERRING):
+            return 0
+        parts += 1
+        waiting += children(node)
+    return parts
+
+
 class ViolationListing:
     """The work of listing the violations of one value: how many schemas its parts meet, by every way there is."""
 

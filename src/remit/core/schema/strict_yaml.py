@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 
 # A graph of a thousand nodes takes about 150 kilobytes; a megabyte is a mistake, or an attack.
@@ -56,7 +57,7 @@ def block_in(document: YamlDocument, value: Any, keys: Collection[str], place: P
     """A mapping whose keys are all known; without keys to compare with, every key is."""
     if not isinstance(value, dict):
         wanted = f" with the keys {', '.join(keys)}" if keys else ""
-        message = f"{spelled_place(place)} must be a mapping{wanted}, not {shown_value(value)}"
+        message = f"{spelled_place(place)} must be a mapping{wanted}, not {value_in_error(value)}"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     for key in value:
         if keys and key not in keys:
@@ -71,7 +72,7 @@ def list_in(document: YamlDocument, value: Any, place: Place) -> list[Any]:
     """A list."""
     if not isinstance(value, list):
         document.reject(
-            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a list, not {shown_value(value)}", place
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a list, not {value_in_error(value)}", place
         )
     return value
 
@@ -82,9 +83,9 @@ def spelled_place(place: Place) -> str:
     return steps.removeprefix(".") or "the file"
 
 
-def shown_value(value: Any) -> str:
+def value_in_error(value: Any) -> str:
     """A value as an error shows it: a short one by its words, anything else by its type."""
-    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
+    return f"{clipped(value)}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
 
 
 def read_yaml(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> YamlDocument:

@@ -13,6 +13,9 @@ from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Reads
 from remit.core.record import MadeByHand, Record
 
+# The whole of a share: confidences and relevances stand in records as millionths, since records hold no floats.
+PPM = 1_000_000
+
 
 class TaskClass(StrEnum):
     """What kind of task this is, as far as it decides between reasoning and a tool."""
@@ -135,7 +138,7 @@ class RequiredAction(Record):
 
 
 class Goal(MadeByHand):
-    """What the run is for, in a form that code can check."""
+    """The goal of a run, in a form that code can check."""
 
     statement: str
     criteria: tuple[Criterion, ...] = ()

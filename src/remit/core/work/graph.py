@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from remit.core.journal.canonical import INTEGER_MAX, canonical_json
-from remit.core.record import JsonObject, MadeByHand, Record
+from remit.core.record import JsonObject, MadeByHand, Record, once_a_record
 from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 
 # A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
@@ -55,6 +55,11 @@ class NodeKind(StrEnum):
     HOST = "host"
 
 
+# Kinds of nodes that start children, and kinds that need a model. A plan of code and tools alone needs none.
+CHILD_KINDS = (NodeKind.CHILD, NodeKind.MAP)
+MODEL_KINDS = (NodeKind.MODEL, *CHILD_KINDS)
+
+
 class JoinRule(StrEnum):
     """When a map has heard enough: every child, one that succeeded, or more than half of them."""
 
@@ -74,7 +79,7 @@ class EndingClass(StrEnum):
 
 
 class TerminalWrite(StrEnum):
-    """What a terminal leaves behind."""
+    """The record that a terminal leaves behind."""
 
     TRACE = "trace"
     STATUS = "status"
@@ -179,7 +184,7 @@ BY_BOUNDARY, BY_REGISTRY, BY_RESULT = "boundary", "registry", "result_schema"
 
 
 class ToolRules(Record, frozen=True):
-    """The five rules a tool node must have. Empty or 0 is missing.
+    """The rules a tool node must have. Empty or 0 is missing.
 
     Permission: BY_BOUNDARY, or one that the boundary must hold for any call here. Schema: BY_REGISTRY, the tool's own.
     Budget: the counter that must have something left. Timeout: what no call here may exceed. Verification: BY_RESULT,
@@ -202,20 +207,21 @@ STANDARD_RULES = ToolRules(BY_BOUNDARY, BY_REGISTRY, "tool_calls", 3_600_000, BY
 
 
 class Sees(StrEnum):
-    """What a model node shows its model: everything said, the request alone, or that and the latest tool result."""
+    """What a model node shows: everything said, the request, that and the latest tool result, or the user's words alone."""
 
     EVERYTHING = "everything"
     REQUEST = "request"
     RESULTS = "results"
+    USER = "user"
 
 
-class Ask(Record, frozen=True):
+class Ask(MadeByHand, frozen=True):
     """What a model node asks of its model beyond the conversation. It holds for the calls of this node alone.
 
     The instruction is shown last. `tools` are those offered here, None for all of the run's; with `must_call` one of
     them has to be called. The answer keeps to a JSON Schema (its text), to a grammar, or to both: then the grammar
     holds the decoder and the schema judges; `words` asks for words alone, whatever shape the request wants of its output.
-    0 for max_tokens is the request's own limit. `filters` and `role` hold for the run of a child, in addition to those of
+    0 for `max_tokens` is the request's own limit. `filters` and `role` hold for the run of a child, in addition to those of
     its parent; `sampling` is how it is sampled (the text of ExecutionHints), in place of what its parent says.
     """
 
@@ -340,8 +346,11 @@ def schema_text(schema: JsonObject) -> str:
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+# Graphs that the runs of one process share.
+_GRAPHS_KEPT_MAX = 64
 
 
+@once_a_record(_GRAPHS_KEPT_MAX)
 def graph_version(graph: Graph) -> str:
     """The content hash of a graph: equal graphs have equal versions in every process.
 

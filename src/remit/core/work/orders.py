@@ -14,9 +14,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
-from remit.core.record import JsonObject, Record
+from remit.core.record import JsonObject, MadeByHand, Record
+from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
 ORDERS_INVALID = "ORDERS_INVALID"
@@ -37,7 +40,8 @@ CONDITIONS_MAX = 8
 ALTERNATIVES_MAX = 8
 TEXT_CHARS_MAX = 20_000
 NOTE_CHARS_MAX = 200
-_SHOWN_CHARS_MAX = 80
+# What stands in a template for a slot.
+_SLOT = regex(r"\{(\w+)\}")
 
 
 class Comparison(StrEnum):
@@ -56,7 +60,7 @@ class NumberChange(StrEnum):
     TIMES = "times"
 
 
-class FieldTest(Record, frozen=True):
+class FieldTest(MadeByHand, frozen=True):
     """A condition on the records of a look-up. The literal is canonical JSON."""
 
     field: str
@@ -70,7 +74,7 @@ class Literal(Record, frozen=True, tag="literal"):
     json: str
 
 
-class Lookup(Record, frozen=True, tag="lookup"):
+class Lookup(MadeByHand, frozen=True, tag="lookup"):
     """A field of the one record that a read finds: the only one under the conditions, or the one with the largest field."""
 
     tool: str
@@ -196,7 +200,12 @@ def orders_of(given: Any) -> tuple[Order, ...]:
         raise _rejected(0, "orders", given, "a list of orders")
     if len(given) > ORDERS_MAX:
         raise _rejected(0, "orders", len(given), f"at most {ORDERS_MAX} orders")
-    return tuple(one if isinstance(one, Order) else _order(_At(number), one) for number, one in enumerate(given, 1))
+    return tuple(
+        as_declared(one, Order, f"order {number}", ORDERS_INVALID)
+        if isinstance(one, Order)
+        else _order(_At(number), one)
+        for number, one in enumerate(given, 1)
+    )
 
 
 def orders_json(orders: tuple[Order, ...]) -> list[JsonObject]:
@@ -234,12 +243,12 @@ class _At:
         try:
             return canonical_json(given).decode()
         except (NotCanonical, RecursionError) as error:
-            raise self.rejected(key, given, f"a JSON value ({str(error)[:_SHOWN_CHARS_MAX]})") from None
+            raise self.rejected(key, given, f"a JSON value ({str(error)[:SHOWN_CHARS_MAX]})") from None
 
 
 def _rejected(number: int, key: str, value: Any, way_out: str) -> RequestRejected:
     where = f"order {number}" if number else "orders"
-    shown = repr(value)[:_SHOWN_CHARS_MAX]
+    shown = repr(value)[:SHOWN_CHARS_MAX]
     return RequestRejected(ORDERS_INVALID, f"{where}: {key}={shown}; use {way_out}", {"order": number, "key": key})
 
 
@@ -275,11 +284,16 @@ def _choice(at: _At, said: JsonObject) -> Order:
 
 
 _MARKS = ("literal", "lookup", "order", "named")
+# Values that are looked up, with what each of them cannot be without.
+_READING = {"lookup": {"tool", "field"}, "order": {"number", "field"}, "named": {"tool", "kind"}}
+# More levels than a value has that a person writes.
+_DEPTH_MAX = 16
 
 
 def _value(at: _At, name: str, given: Any) -> Value:
     """A value: an object with one of the marks is read, anything else is a literal."""
     if not isinstance(given, Mapping) or len(given) != 1 or (mark := next(iter(given))) not in _MARKS:
+        _expect_no_mark(at, name, given)
         return Literal(at.json(name, given))
     said = given[mark]
     match mark:
@@ -294,11 +308,24 @@ def _value(at: _At, name: str, given: Any) -> Value:
             return NamedSource(*_read(at, named), at.text("kind", named.get("kind")))
 
 
+def _expect_no_mark(at: _At, name: str, given: Any, depth: int = 0) -> None:
+    """Refuse a look-up within a value: it would be compared as the words that it is written in."""
+    if depth > _DEPTH_MAX or not isinstance(given, Mapping | list | tuple):
+        return
+    mark, said = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
+    if mark in _READING and isinstance(said, Mapping) and _READING[mark] <= said.keys():
+        raise at.rejected(name, given, f"`{mark}` as a whole value, or {{literal: …}} around one that only looks so")
+    for inner in given.values() if isinstance(given, Mapping) else given:
+        _expect_no_mark(at, name, inner, depth + 1)
+
+
 def _read(at: _At, said: JsonObject) -> tuple[str, str]:
     """The tool of a look-up and its arguments."""
     arguments = said.get("arguments", {})
     if not isinstance(arguments, Mapping):
         raise at.rejected("arguments", arguments, "a JSON object")
+    for name, one in arguments.items():
+        _expect_no_mark(at, str(name), one)
     return at.text("tool", said.get("tool")), at.json("arguments", dict(arguments))
 
 
@@ -317,13 +344,13 @@ def _lookup(at: _At, given: Any) -> Lookup:
         raise at.rejected(changes[0], number, "a number")
     tool, arguments = _read(at, said)
     return Lookup(
-        tool,
-        arguments,
-        at.text("field", said.get("field")),
-        tuple(_where(at, one) for one in where),
-        "" if pick == "only" else at.text("max", pick),
-        changes[0] if changes else None,
-        at.json(changes[0], number) if changes else "",
+        tool=tool,
+        arguments=arguments,
+        field=at.text("field", said.get("field")),
+        where=tuple(_where(at, one) for one in where),
+        largest="" if pick == "only" else at.text("max", pick),
+        change=changes[0] if changes else None,
+        by=at.json(changes[0], number) if changes else "",
     )
 
 
@@ -358,6 +385,8 @@ def _wording(at: _At, name: str, given: Any) -> Wording:
     filled = tuple((at.text("slots", slot), _value(at, slot, one)) for slot, one in sorted(slots.items()))
     if missing := [slot for slot, _ in filled if f"{{{slot}}}" not in text]:
         raise at.rejected("slots", missing[0], f"a slot that stands in the template as {{{missing[0]}}}")
+    if unfilled := [slot for slot in _SLOT.findall(text) if slot not in slots]:
+        raise at.rejected("slots", unfilled[0], "a slot for each {name} of the template, or an exact text")
     return Template(text, filled)
 
 

@@ -1,4 +1,4 @@
-"""What the steps of a plan hand on: a text, and the kind that says how to read it.
+"""The values that steps of a plan hand on: a text, and the kind that says how to read it.
 
 Rule 1: a value is journaled once, as one text; its kind travels beside it and is never guessed from the text.
 Rule 2: which kinds can be made of which is a closed table; whatever it does not list is a mismatch, not a cast.
@@ -45,7 +45,7 @@ def is_convertible(found: str, needed: str) -> bool:
 
 
 class Output(Record):
-    """What a step gave: its kind, its text wherever that lives, and the command whose outcome it was."""
+    """The output of a step: its kind, its text wherever that lives, and the command whose outcome it was."""
 
     kind: ValueKind
     text: Text

@@ -62,13 +62,13 @@ class Speech:
 
     @property
     def text(self) -> str:
-        """All that was said."""
+        """The whole text that was said."""
         # Each piece was looked at already; what must not be kept can lie across two of them.
         return self._blotted(self._text.decode())
 
     @property
     def reasoning(self) -> str:
-        """All that was thought."""
+        """The whole text that was thought."""
         return self._blotted(self._reasoning.decode())
 
     def calls(self, answers: int) -> tuple[ToolCall, ...]:
@@ -89,7 +89,7 @@ class Speech:
         return StreamChunk(text, thought)
 
 
-def plain_speech(request: ModelRequest, blotted: Callable[[str], str]) -> Speech:
+def plain_speech(_: ModelRequest, blotted: Callable[[str], str]) -> Speech:
     """For a server that has a field for everything."""
     return Speech(blotted=blotted)
 

@@ -6,6 +6,10 @@ Rule 3: what the server withheld is no answer: its rest is missing. It may be as
 Rule 4: a fault carries the usage that was reported; without one, the cost of the call is unknown.
 Rule 5: usage that makes no sense counts as not reported: an answer is then counted by its bytes.
 Rule 6: a server that repeats the key is not quoted: neither in a message, nor in the answer, which is journaled.
+Rule 7: tokens that a server did not count are bounded by bytes, since every token takes at least one. What was reported
+        stands; a figure that is missing, or 0 where something was read or said, becomes its bound. A bound is never 0 and
+        no larger than what a run reserves for the same call. Schemas and grammars count nothing: they hold the decoder, and
+        servers that count nothing do not show them to the model.
 """
 
 from abc import ABC, abstractmethod
@@ -25,13 +29,7 @@ from remit.inference.answers.speech import Speech, plain_speech
 from remit.inference.endpoint.faults import EndpointPlace
 from remit.inference.engine import EngineFault, StreamChunk
 
-# Tokens that a server did not count: bounds by bytes, since every token takes at least one.
-#
-# - what was reported stands; a figure that is missing, or 0 where something was read or said, becomes its bound.
-# - a bound is never 0. It is no larger than what a run reserves for the same call: the same bytes, the same overhead
-#   for each message and tool, and never more output than was allowed.
-# - a schema and a grammar hold the decoder, and servers that count nothing do not show them to the model.
-# What a template puts around a message, a call, a tool or an answer; as much as a run reserves for it.
+# Tokens that a template puts around a message, a call, a tool or an answer; as much as a run reserves for it.
 OVERHEAD_TOKENS = 16
 
 

@@ -37,7 +37,7 @@ def read_place(rest: str, *, url_default: str) -> Endpoint:
     try:
         place = read_endpoint(rest, url_default=url_default or VENDOR_URL)
     except RequestRejected as error:
-        raise RequestRejected(error.code, told_of(ANTHROPIC, error.message).replace("/v1", "")) from None
+        raise RequestRejected(error.code, refusal_of_kind(ANTHROPIC, error.message).replace("/v1", "")) from None
     foreign = {SCHEMAS: place.schemas, GRAMMARS: place.grammars, THINKING: place.thinking}
     if named := [option for option, value in foreign.items() if value is not None]:
         problem = f"has no option {named[0]!r}; its API takes schemas in one way and no grammars"
@@ -54,7 +54,7 @@ def spec_of(place: Endpoint) -> str:
     return f"{spec}&window={place.window}" if is_small else spec
 
 
-def told_of(kind: str, message: str) -> str:
+def refusal_of_kind(kind: str, message: str) -> str:
     """The message about a refused spec, with the kind of engine that the caller named instead of `openai:`."""
     message = _OPENAI_NAMED.sub(rf"engine \1{kind}:", message)
     return message.replace("OPENAI_API_KEY", KEY_VARIABLE) if kind == ANTHROPIC else message

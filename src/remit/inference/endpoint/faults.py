@@ -1,4 +1,4 @@
-"""What goes wrong between us and a server, in the four codes of inference.
+"""Faults between us and a server, in the codes of inference.
 
 Rule 1: a message names the model, the place and the way out, and is one line of bounded length.
 Rule 2: what a server says is data: it is cut, freed of control characters, and a key in it is blotted out.

@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -224,6 +225,10 @@ def check_reach(name: str, endpoint: Endpoint, key: str, *, variable: str, own_u
             f"engine {name!r} asks {endpoint.url}, which needs a key; set {variable}, or name a server of your own as "
             f"?url={own_url}"
         )
+        if find_spec("httpx2") is None:
+            # Both at once: who sets the key would only then hear of the package.
+            extra = name.partition(":")[0]
+            message = f"{message}; the package httpx2 is missing, too; install it with: {install_command(extra)}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     if not endpoint.is_private:
         message = (

@@ -4,7 +4,7 @@ Rule 1: events are heard in the thread that asks the server; what listeners are 
 Rule 2: the first event counts the prompt. What does not fit the window is cut there, before the prompt is read. An answer
         that may be longer than half the window needs no more room than that; it ends where the window ends.
 Rule 3: errors are events, not exceptions; each becomes a fault with a code.
-Rule 4: an answer that had to keep a shape and was cut by max_tokens is malformed. Any other that was cut is an answer,
+Rule 4: an answer that had to keep a shape and was cut by `max_tokens` is malformed. Any other that was cut is an answer,
         and can be told by its usage: it generated as many tokens as it was allowed to.
 Rule 5: a model may think aloud, unless it is held to a shape; what it thinks is heard as reasoning.
 """
@@ -144,7 +144,14 @@ def _usage(event: JsonObject, window: int) -> TokenUsage:
     used, timings = event["usage"], event.get("timings", {})
     prompt, output = _whole(used, "prompt_tokens"), _whole(used, "completion_tokens")
     taken_ms = _figure(timings, "prompt_ms") + _figure(timings, "predicted_ms")
-    return TokenUsage(prompt, 0, output, prompt + output, window, round(taken_ms))
+    return TokenUsage(
+        prompt_tokens=prompt,
+        reasoning_tokens=0,
+        output_tokens=output,
+        context_tokens=prompt + output,
+        context_window=window,
+        duration_ms=round(taken_ms),
+    )
 
 
 def _whole(record: Any, key: str) -> int:

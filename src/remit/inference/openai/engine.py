@@ -10,7 +10,7 @@ from remit.inference.endpoint.faults import CHAT_COMPLETIONS, EndpointPlace
 from remit.inference.endpoint.serving import NO_KEY, Server, check_reach, sendable
 from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai.answer import ChatAnswer
-from remit.inference.openai.dialects import ANY, VENDOR, Dialect, Grammars, dialect_with
+from remit.inference.openai.dialects import ANY, VENDOR, Dialect, dialect_with
 from remit.inference.openai.spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai.wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.openai.wire_schema import is_tellable, open_format, strict_format
@@ -67,11 +67,6 @@ class OpenAIEngine:
     def strict_judge(self) -> StrictJudge | None:
         """Who says which schemas the server takes in strict mode, where it demands that."""
         return is_tellable if self._endpoint.is_strict else None
-
-    @property
-    def takes_grammars(self) -> bool:
-        """Whether the server can hold a model to a grammar."""
-        return self._dialect.grammars is not Grammars.NONE
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""

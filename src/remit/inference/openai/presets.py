@@ -12,7 +12,7 @@ from types import MappingProxyType
 from remit.core.failure import RequestRejected
 from remit.core.record import replace
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
-from remit.inference.anthropic.spec import told_of
+from remit.inference.anthropic.spec import refusal_of_kind
 from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge
 from remit.inference.openai.dialects import NAMED
 from remit.inference.openai.engine import open_openai
@@ -57,4 +57,4 @@ def open_preset(kind: str, rest: str, settings: EngineSettings) -> Engine:
             settings = with_changes(settings, openai_api_key="")
         return PresetEngine(kind, endpoint, open_openai(rest, settings, NAMED[kind]))
     except RequestRejected as error:
-        raise RequestRejected(error.code, told_of(kind, error.message)) from None
+        raise RequestRejected(error.code, refusal_of_kind(kind, error.message)) from None

@@ -126,14 +126,14 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
         problem = f"{SCHEMAS}=grammar is gone: servers take a schema as it is, as json_schema; leave the option out"
         _reject(named, f"{problem}, or write a grammar of your own as output.grammar")
     return Endpoint(
-        model,
-        _url(named, options.get("url") or url_default or VENDOR_URL),
-        _window(named, options["window"]) if "window" in options else CONTEXT_WINDOW_DEFAULT,
-        _price(named, options["price"]) if "price" in options else None,
-        bool(_one_of(named, options, PLAIN_HTTP, {ALLOWED: ALLOWED})),
-        _one_of(named, options, SCHEMAS, {value.value: value for value in Schemas}),
-        _one_of(named, options, GRAMMARS, {value.value: value for value in Grammars}),
-        _one_of(named, options, THINKING, {value.value: value for value in Thinking}),
+        model=model,
+        url=_url(named, options.get("url") or url_default or VENDOR_URL),
+        window=_window(named, options["window"]) if "window" in options else CONTEXT_WINDOW_DEFAULT,
+        named_price=_price(named, options["price"]) if "price" in options else None,
+        allows_plain_http=bool(_one_of(named, options, PLAIN_HTTP, {ALLOWED: ALLOWED})),
+        schemas=_one_of(named, options, SCHEMAS, {value.value: value for value in Schemas}),
+        grammars=_one_of(named, options, GRAMMARS, {value.value: value for value in Grammars}),
+        thinking=_one_of(named, options, THINKING, {value.value: value for value in Thinking}),
     )
 
 

@@ -35,7 +35,7 @@ def body_of(
     format_of: Callable[[JsonObject], JsonObject] = open_format,
     dialect: Dialect = ANY,
 ) -> JsonObject:
-    """The body of a call. `limit` is what the server calls max_tokens, unless an option calls it by its other name.
+    """The body of a call. `limit` is what the server calls `max_tokens`, unless an option calls it by its other name.
 
     `format_of` is what the server is told of a schema.
     """

@@ -83,12 +83,12 @@ class ScriptedEngine:
             raise EngineFault(reply.error, message, usage=reply.usage or TokenUsage(), was_cut=bool(reply.pieces))
         info = self._script.info
         return ModelResult(
-            reply.text,
-            reply.reasoning,
-            _named(reply.calls, mark) if reply.calls else (),
-            reply.usage or _estimated(reply, mark, request.max_tokens, info.context_window),
-            FinishReason.TOOL if reply.calls else FinishReason.STOP,
-            info.name,
+            content=reply.text,
+            reasoning=reply.reasoning,
+            tool_calls=_named(reply.calls, mark) if reply.calls else (),
+            usage=reply.usage or _estimated(reply, mark, request.max_tokens, info.context_window),
+            finish_reason=FinishReason.TOOL if reply.calls else FinishReason.STOP,
+            model=info.name,
         )
 
 
@@ -122,7 +122,14 @@ def _estimated(reply: ScriptedReply, mark: Bookmark, tokens_max: int, context_wi
     if tokens_max > 0:
         reasoning = min(reasoning, tokens_max)
         output = min(output, tokens_max - reasoning)
-    return TokenUsage(prompt, reasoning, output, prompt + reasoning + output, context_window, reply.delay_ms)
+    return TokenUsage(
+        prompt_tokens=prompt,
+        reasoning_tokens=reasoning,
+        output_tokens=output,
+        context_tokens=prompt + reasoning + output,
+        context_window=context_window,
+        duration_ms=reply.delay_ms,
+    )
 
 
 def _tokens(count_bytes: int) -> int:

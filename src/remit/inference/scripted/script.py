@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.limits.tools import ToolCall
@@ -301,4 +302,4 @@ def _spelled(place: Place) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and abs(value) > FIGURE_MAX:
         return "a number beyond belief"  # Its digits alone could fill a screen.
-    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
+    return f"{clipped(value)}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -4,13 +4,15 @@ Rule 1: two calls have the same target when one tool is called with the same val
         that names none, with the same arguments.
 """
 
-from remit.core.journal.arrivals import ProposedCall
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import BY_PERSON, OUTCOME_UNKNOWN, RECONCILED, UNVERIFIED, Rung
+from remit.core.limits.argument_paths import values_at
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Text, size_bytes
 from remit.core.schema.json_text import kept_value
 from remit.kernel.results.notices import HAPPENED
-from remit.kernel.state import CallTrace, RunState
+from remit.kernel.state import RunState
+from remit.kernel.traces import CallTrace
 
 # As many earlier attempts as a person reads before answering, and as much of what each was called with.
 ATTEMPTS_SHOWN_MAX = 3
@@ -20,7 +22,7 @@ HAPPENED_UNSEEN = "it happened, and its result is not known"
 
 
 def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple[str, ...]:
-    """What was tried before at the target of a call, for the person who is asked about it; the latest first."""
+    """The earlier attempts at the target of a call, for the person who is asked about it; the latest first."""
     tool = state.derived.tools[call.tool]
     if not tool.effect.is_mutating:
         return ()
@@ -40,13 +42,13 @@ def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> obj
     if not tool.control_args or not isinstance(arguments, str) or not arguments:
         return arguments_hash
     said = kept_value(arguments)
-    return [said.get(name) for name, _ in tool.control_args]
+    return [[*values_at(said, path)] for path, _ in tool.control_args]
 
 
 def done_unseen(state: RunState, call: ProposedCall) -> CallTrace | None:
     """An earlier call like this one that happened, as its tool or a person says, and whose result is unknown."""
-    same = (trace for trace in state.calls.made.values() if trace.arguments_hash == call.arguments_hash)
-    return next((trace for trace in same if trace.tool == call.tool and is_done_unseen(trace)), None)
+    command_id = state.calls.unseen.get((call.tool, call.arguments_hash))
+    return None if command_id is None else state.calls.made[command_id]
 
 
 def is_done_unseen(trace: CallTrace) -> bool:

@@ -16,7 +16,7 @@ Rule 6: a check that reads only the tool and the manifest has one result for the
 from collections.abc import Callable, Mapping
 
 from remit.core.failure import ErrorCode, Refusal
-from remit.core.journal.arrivals import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance, order_of
+from remit.core.journal.proposed_call import NOBODY_ANSWERED, OVER_RATE, SAID_NO, ProposedCall, Provenance, order_of
 from remit.core.journal.rulings import CallNoted
 from remit.core.limits.authority import StandsFor
 from remit.core.limits.boundary import BoundaryMode
@@ -148,15 +148,15 @@ def _needed(tool: ToolDefinition, rules: ToolRules) -> tuple[str, ...]:
     return tool.permissions if rules.permission == BY_BOUNDARY else (*tool.permissions, rules.permission)
 
 
-def _everywhere(judge: Callable[[ToolDefinition, Manifest, ToolRules], Verdict]) -> Standing:
-    """The same at whatever node the run may stand: the first objection that any of them could raise."""
+def _everywhere(check: Callable[[ToolDefinition, Manifest, ToolRules], Verdict]) -> Standing:
+    """A check that holds at every node: the first objection that any node could raise."""
 
-    def judged(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    def checked(tool: ToolDefinition, manifest: Manifest) -> Verdict:
         rules = (STANDARD_RULES, *(node.rules for node in manifest.graph.nodes if node.rules is not None))
-        verdicts = (judge(tool, manifest, rule) for rule in rules)
+        verdicts = (check(tool, manifest, rule) for rule in rules)
         return next((verdict for verdict in verdicts if verdict is not ALLOWED), ALLOWED)
 
-    return judged
+    return checked
 
 
 def is_within_depth(call: ProposedCall, tally: Tally) -> Verdict:
@@ -198,7 +198,7 @@ def rules_here(tally: Tally) -> ToolRules:
 
 
 def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
-    """What an approval of this call releases.
+    """The charges that an approval of this call releases.
 
     Its side effect, where the run was given none at all; and what it lacks of dimensions that the boundary leaves to a
     person once they are spent. What a child would be leased is not lifted.
@@ -218,7 +218,7 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
-    """The same tool with the same arguments was not already called too often without a change between."""
+    """Object to a call whose tool was called with exactly these arguments too often without a change between."""
     key = (call.tool, call.arguments_hash)
     times = tally.state.calls.repeats.get(key, 0) + (tally.repeats.count(key) if tally.repeats else 0)
     if times < IDENTICAL_CALLS_MAX:
@@ -252,7 +252,7 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def _left_open(call: ProposedCall, state: RunState) -> str:
-    """That an earlier call like this may have happened, where its tool may not simply be called again; else nothing."""
+    """The earlier call like this that may have happened, in words, where its tool may not be called again; else nothing."""
     key = (call.tool, call.arguments_hash)
     if state.derived.tools[call.tool].idempotent:
         return ""
@@ -271,7 +271,7 @@ def _left_open(call: ProposedCall, state: RunState) -> str:
 
 
 def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    """The same of every call of a tool: only what changes something can have been done before."""
+    """ALLOWED where a tool changes nothing, so that no call of it can have been done before."""
     return ask_person("every change is held against those before it") if tool.effect in MUTATING else ALLOWED
 
 
@@ -293,14 +293,14 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def _trusted(tool: ToolDefinition) -> Verdict:
-    """What an untraced call of a tool deserves. One that only reads is harmless, wherever its arguments come from."""
+    """The verdict on an untraced call of a tool. One that only reads is harmless, wherever its arguments come from."""
     if tool.effect in MUTATING:
         return ask_person(f"nobody traced where the arguments of {tool.name} come from")
     return ALLOWED
 
 
 def _trusted_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    """The same of every call of a tool: a read that stays on this machine is never traced."""
+    """ALLOWED where no call of a tool is ever traced, because it reads and stays on this machine."""
     if may_leave_reading(tool):
         return ask_person("a read that may leave the machine is traced")
     return _trusted(tool)
@@ -365,7 +365,7 @@ def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def _released_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    """The same of every call of a tool, at whatever node the run may stand."""
+    """ALLOWED where no call of a tool ever needs an approval, at whatever node the run may stand."""
     boundary = manifest.boundary
     is_demanding = any(node.rules is not None and node.rules.approval for node in manifest.graph.nodes)
     may_be_spent = asked_when_spent(boundary).intersection(dimension for dimension, _ in tool_charges(tool))

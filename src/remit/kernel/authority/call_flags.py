@@ -4,15 +4,19 @@ Rule 1: nothing here rests on what a model says of a call; it rests on declarati
 Rule 2: what a test run came to counts once the run has changed something; the latest one decides.
 """
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import Rung
+from remit.core.limits.argument_paths import values_at
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.flags import OUTCOME_FIELDS, TESTS_FAILED, flag_named, is_test_run
 from remit.core.limits.tools import ToolCategory, ToolDefinition
+from remit.core.record import JsonObject
 from remit.core.regex import regex
+from remit.core.schema.json_text import scalars
+from remit.core.schema.opened_schema import opened_schema
 from remit.kernel.tally import Tally
 
 # Flags that an outcome raises, and those that it lowers.
@@ -74,24 +78,46 @@ def concerns_of(tool: ToolDefinition, boundary: Boundary) -> list[str]:
     return sorted({*tool.concerns, *(name for name, tools in boundary.concerns if tool.name in tools)})
 
 
+class PersonNamed(NamedTuple):
+    """A value of an argument that says whom a call is about: where it stands, and by which kind it is known."""
+
+    path: str
+    value: str
+    kind: str
+
+
 def people_in(arguments: Any, tool: ToolDefinition, boundary: Boundary) -> list[str]:
     """Whom a call is about: values of arguments that are declared as such people, or that are called so."""
-    declared = {name for name, kind in tool.control_args if kind in boundary.identities}
-    nouns = {kind.removeprefix(_WHO) for kind in boundary.identities}
-    called = frozenset(noun + end for noun in nouns for end in _ENDS)
-    found = [value for name, value in arguments.items() if name in declared]
-    found += [
-        value for name, value in arguments.items() if name not in declared for value in _called(name, value, called)
-    ]
-    return [str(value) for one in found for value in _scalars(one)]
+    return [person.value for person in persons_in(arguments, tool, boundary)]
+
+
+def persons_in(arguments: Any, tool: ToolDefinition, boundary: Boundary) -> list[PersonNamed]:
+    """Whom a call is about, each person with the argument that says it."""
+    declared = {path: kind for path, kind in tool.control_args if kind in boundary.identities}
+    called = {kind.removeprefix(_WHO) + end: kind for kind in boundary.identities for end in _ENDS}
+    found = [(path, value, kind) for path, kind in declared.items() for value in values_at(arguments, path)]
+    for name, value in arguments.items():
+        if name not in declared:
+            found += [(name, one, kind) for one, kind in _called(name, value, called)]
+    return [PersonNamed(path, str(value), kind) for path, one, kind in found for value in scalars(one)]
+
+
+def people_arguments(tool: ToolDefinition, boundary: Boundary) -> list[PersonNamed]:
+    """The arguments of a tool that say whom its calls are about, each with a made-up value."""
+    return persons_in(_sampled_arguments(tool), tool, boundary)
 
 
 def names_people(tool: ToolDefinition, boundary: Boundary) -> bool:
     """Whether calls of a tool, or its results, may say which person they are about."""
-    properties = tool.parameters.get("properties", {})
-    sample = {name: _sampled(schema) for name, schema in properties.items()} if isinstance(properties, dict) else {}
-    is_told = any(kind in boundary.identities for _, kind in tool.trust.fields)
-    return is_told or bool(people_in(sample, tool, boundary))
+    is_told = any(kind in boundary.identities for _, kind in (*tool.trust.fields, *tool.control_args))
+    return is_told or bool(people_in(_sampled_arguments(tool), tool, boundary))
+
+
+def _sampled_arguments(tool: ToolDefinition) -> JsonObject:
+    # Records stand behind references where a tool takes them as such.
+    schema = opened_schema(tool.parameters) if "$defs" in tool.parameters else tool.parameters
+    properties = schema.get("properties", {})
+    return {name: _sampled(schema) for name, schema in properties.items()} if isinstance(properties, dict) else {}
 
 
 def _sampled(schema: Any) -> Any:
@@ -99,7 +125,7 @@ def _sampled(schema: Any) -> Any:
     return {name: _sampled(one) for name, one in inner.items()} if isinstance(inner, dict) and inner else "-"
 
 
-def _called(name: str, value: Any, called: frozenset[str], depth: int = 0) -> Iterator[Any]:
+def _called(name: str, value: Any, called: Mapping[str, str], depth: int = 0) -> Iterator[tuple[Any, str]]:
     plain = _SIGNS.sub("", name.lower())
     if isinstance(value, dict) and depth < _DEPTH_MAX:
         for key, inner in value.items():
@@ -110,19 +136,11 @@ def _called(name: str, value: Any, called: frozenset[str], depth: int = 0) -> It
         for inner in value:
             yield from _called(name, inner, called, depth + 1)
     elif plain in called:
-        yield value
-
-
-def _scalars(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _scalars(inner)
-    else:
-        yield value
+        yield value, called[plain]
 
 
 def purchased_so_far(tally: Tally) -> int:
-    """What the purchases come to that were issued, those of this turn included."""
+    """The sum of the purchases that were issued, those of this turn included."""
     # What a resume sends was issued before, and is counted.
     new = (call for call in tally.issued if isinstance(call, CallTool) and call.id not in tally.state.commands.open)
     return tally.state.effects.purchased + sum(call.amount for call in new)

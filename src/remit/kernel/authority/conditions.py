@@ -15,15 +15,16 @@ from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import RequestRejected
-from remit.core.journal.arrivals import ProposedCall, Provenance
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.limits.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
 from remit.core.limits.budget import Dimension
 from remit.core.limits.flags import SECRET_READ
 from remit.core.limits.purchases import amount_in
 from remit.core.limits.tools import Effect, ToolDefinition
+from remit.core.run.contract import named_user
 from remit.core.schema.json_text import kept_value
-from remit.kernel.authority.call_flags import concerns_of, flags_now, people_in, purchased_so_far
+from remit.kernel.authority.call_flags import concerns_of, flags_now, people_in, persons_in, purchased_so_far
 from remit.kernel.authority.outside_paths import paths_outside
 from remit.kernel.graph.expressions import GuardType, Program, compiled_condition, condition_holds, environment
 from remit.kernel.graph.view import clock_ms_used
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 CONDITIONS_INVALID = "CONDITIONS_INVALID"
 # Conditions of a few boundaries.
 _PROGRAMS_KEPT_MAX = 1024
+# Enough to know an argument and a person by.
+_PEOPLE_SHOWN_MAX, _SHOWN_CHARS_MAX = 3, 40
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 # The first of January 1970 was a Thursday; weekdays count from Monday, 1, to Sunday, 7.
 _FIRST_WEEKDAY = 3
@@ -63,6 +66,20 @@ def _users(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
     return people_in(_arguments(call, tool, tally), tool, tally.manifest.boundary)
 
 
+def persons_told(condition: Condition, call: ProposedCall, tool: ToolDefinition, tally: Tally) -> str:
+    """Which arguments name which people, who asks, and what to do; empty of a condition that looks at none."""
+    if "users" not in parse_condition(condition.when).names:
+        return ""
+    boundary, user = tally.manifest.boundary, named_user(tally.manifest.request)
+    people = persons_in(_arguments(call, tool, tally), tool, boundary)
+    told = ", ".join([f"{one.path}={one.value[:_SHOWN_CHARS_MAX]!r}" for one in people[:_PEOPLE_SHOWN_MAX]])
+    if not told:
+        return ""
+    who = f"the user who asks is {user[:_SHOWN_CHARS_MAX]!r}" if user else "the request names no user"
+    kinds = ", ".join(dict.fromkeys(one.kind for one in people))
+    return f"{told}, and {who}; say who asks with --user or user_id=, or take {kinds} out of `identities` where that names no user"
+
+
 def _purchase(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> int:
     return amount_in(_arguments(call, tool, tally), tool)
 
@@ -80,7 +97,7 @@ def _ungrounded(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[
     return list(tally.state.result.ungrounded if tally.ungrounded is None else tally.ungrounded)
 
 
-def looks_for_claims(boundary: Boundary) -> bool:
+def looks_for_assertions(boundary: Boundary) -> bool:
     """Whether a condition looks at what an answer presents as verified, so that what was shown has to be followed."""
     return any("ungrounded" in condition.when for condition in boundary.conditions)
 
@@ -168,6 +185,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "objection": (_S, "the gate's objection, empty without one", lambda call, tool, tally: call.objection),
         "labels": (GuardType.TEXTS, "what was read so far", lambda call, tool, tally: list(call.labels)),
         "user": (_S, "who asks, empty when not said", lambda call, tool, tally: tally.manifest.request.user_id),
+        "user_named": (
+            _B,
+            "the request says who asks, and it is not the operating system's user for want of a name",
+            lambda call, tool, tally: bool(named_user(tally.manifest.request)),
+        ),
         "tenant": (_S, "for whom, empty when not said", lambda call, tool, tally: tally.manifest.request.tenant_id),
         "channel": (
             _S,

@@ -14,15 +14,13 @@ from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tier import TIERS, Tier
 from remit.core.limits.tools import MUTATING, ToolDefinition
 from remit.core.run.manifest import Manifest
-from remit.core.work.graph import Edge, Graph, Node, NodeKind, NodeOutcome
+from remit.core.work.graph import CHILD_KINDS, MODEL_KINDS, Edge, Graph, Node, NodeKind, NodeOutcome
 from remit.kernel.authority.policy import needs_a_person
 
 TIER_EXCEEDED = "TIER_EXCEEDED"
 # The doctrine's limit of nested tasks; beyond it a loop has no bound that a person could follow.
 DEPTH_BOUNDED = 2
 
-_ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
-_CHILDREN = (NodeKind.CHILD, NodeKind.MAP)
 _FIXED = (NodeKind.TOOL, NodeKind.DECIDE, NodeKind.HUMAN, NodeKind.RERANK)
 
 
@@ -49,9 +47,9 @@ def tier_of(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundary 
 def _inner_tiers(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundary) -> Iterator[Tier]:
     yield Tier.DIRECT_RESPONSE
     for node in graph.nodes:
-        if node.kind in _CHILDREN and node.inner is not None:
+        if node.kind in CHILD_KINDS and node.inner is not None:
             yield tier_of(node.inner, tools, boundary)
-        elif node.kind in _CHILDREN:
+        elif node.kind in CHILD_KINDS:
             # A child without a graph of its own chats, with the tools of this run.
             yield _loop_tier(tools, boundary) if tools else Tier.DIRECT_RESPONSE
 
@@ -67,7 +65,7 @@ def _own_tier(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundar
         return Tier.CONDITIONAL_GRAPH
     if any(node.kind in _FIXED and _does_something(node, bool(tools)) for node in graph.nodes):
         return Tier.DETERMINISTIC_WORKFLOW
-    asking = sum(node.kind in _ASKING for node in graph.nodes)
+    asking = sum(node.kind in MODEL_KINDS for node in graph.nodes)
     return Tier.PROMPT_CHAIN if asking > 1 else Tier.DIRECT_RESPONSE
 
 

@@ -25,7 +25,8 @@ _WORD = regex(r"(?:[/~]|\\\\|[A-Za-z]:\\)[\w.~-]+(?:[\\/][\w.~-]*)*|(?:[\w.~-]*[
 
 def is_path(name: str, tool: ToolDefinition) -> bool:
     """Whether an argument is a path: its tool says so, or it is called like one."""
-    return (name, _KIND) in tool.control_args or _CALLED.search(_HUMP.sub("_", name).lower()) is not None
+    declared = any(kind == _KIND and name in (path, path.rpartition(".")[2]) for path, kind in tool.control_args)
+    return declared or _CALLED.search(_HUMP.sub("_", name).lower()) is not None
 
 
 def paths_outside(arguments: JsonObject, tool: ToolDefinition, *, is_whole: bool = True) -> list[str]:

@@ -7,7 +7,7 @@ Rule 4: a call of a tool that declares `destructive` always asks a person, whate
 """
 
 from remit.core.failure import Refusal, RequestRejected
-from remit.core.journal.arrivals import OVER_RATE, ProposedCall
+from remit.core.journal.proposed_call import OVER_RATE, ProposedCall
 from remit.core.journal.rulings import CallNoted
 from remit.core.limits.boundary import (
     At,
@@ -26,7 +26,7 @@ from remit.core.limits.tools import MUTATING, ToolChoiceMode, ToolDefinition
 from remit.core.limits.trust import READS_RANK
 from remit.core.limits.verification import is_unverified
 from remit.core.run.manifest import Manifest, permissions_of
-from remit.kernel.authority.conditions import objecting
+from remit.kernel.authority.conditions import objecting, persons_told
 from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask_person, refuse
 from remit.kernel.tally import Tally
 
@@ -98,14 +98,14 @@ def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that refuses the call or stops the run."""
     for condition, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, _FIRM):
         code = Refusal.UNSAFE if condition.then is Then.STOP else Refusal.CONDITION_HELD
-        return refuse(code, _why(condition.name, condition.message, is_decided=is_decided))
+        return refuse(code, _why_of_call(condition, call, tally, is_decided=is_decided))
     return ALLOWED
 
 
 def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that leaves the call to a person."""
     for condition, is_decided in objecting(call, tally.state.derived.tools[call.tool], tally, _ASKING):
-        return ask_person(_why(condition.name, condition.message, is_decided=is_decided))
+        return ask_person(_why_of_call(condition, call, tally, is_decided=is_decided))
     return ALLOWED
 
 
@@ -128,6 +128,12 @@ def condition_stop(tally: Tally, tool: ToolDefinition, at: At) -> str:
             continue
         return _why_of(condition, is_decided)
     return ""
+
+
+def _why_of_call(condition: Condition, call: ProposedCall, tally: Tally, *, is_decided: bool) -> str:
+    people = persons_told(condition, call, tally.state.derived.tools[call.tool], tally)
+    why = _why(condition.name, condition.message, is_decided=is_decided)
+    return f"{why} ({people})" if people else why
 
 
 def _why_of(condition: Condition, is_decided: bool) -> str:  # noqa: FBT001

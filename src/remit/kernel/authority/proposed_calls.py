@@ -1,12 +1,12 @@
 """What becomes of a proposed call: issued, held for a person, refused; and later settled.
 
 Rule 1: only an authorized call is issued, with a key minted here, since providers repeat their call ids.
-Rule 2: every proposed effect is a claim until its observation is committed.
+Rule 2: every proposed effect is unproven until its observation is committed.
 """
 
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     ARGUMENTS_INVALID,
     OUTCOME_UNKNOWN,
@@ -28,10 +28,11 @@ from remit.kernel.budget.backoff import cooled_at_ms
 from remit.kernel.budget.spend import lacking, settle_command
 from remit.kernel.children import start_delegate
 from remit.kernel.people.questions import REVIEW, open_question, settle_question
-from remit.kernel.results.grounding import made_good
 from remit.kernel.results.notices import refusal_bound
-from remit.kernel.state import CallKey, RunState, inquiries, longer, pinned
+from remit.kernel.results.proven_effects import made_good
+from remit.kernel.state import CallKey, RunState, inquiries, pinned
 from remit.kernel.tally import Tally
+from remit.kernel.traces import longer
 
 # Refusals of calls that were malformed.
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
@@ -73,7 +74,7 @@ def issue_call(tally: Tally, call: ProposedCall, approved_by: str = "", instead_
     has_failed = state.counts.failures_in_a_row or tally.failures_in_a_row
     not_before_ms = cooled_at_ms(tally, tool) if has_failed and not approved_by else 0
     if mutating:
-        tally.claim(name, arguments_hash, Rung.ATTEMPTED)
+        tally.note_effect(name, arguments_hash, Rung.ATTEMPTED)
     command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, tally.graph.nodes[tally.node].rules
     if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
@@ -172,7 +173,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     question_id = open_question(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
     tally.group = tally.group or question_id
     if tool.effect.is_mutating:
-        tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
+        tally.note_effect(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
     return ""
 
 
@@ -209,7 +210,7 @@ def refuse_call(
     )
     tally.say(bound)
     if mutating and not _is_unverified(tally, (call.tool, call.arguments_hash)):
-        tally.claim(call.tool, call.arguments_hash, refused_as(tally.state, call.tool, code))
+        tally.note_effect(call.tool, call.arguments_hash, refused_as(tally.state, call.tool, code))
 
 
 def refused_as(state: RunState, tool: str, code: str) -> str:
@@ -243,7 +244,7 @@ def settle_call(
     if rung is _COMMITTED:
         tally.committed += (command.tool,)
         for tool, digest in made_good(tally.state, command) if tally.state.effects.uncommitted else ():
-            tally.claim(tool, digest, None)
+            tally.note_effect(tool, digest, None)
         if tally.state.counts.failures_in_a_row:
             tally.fail(command.tool, None)
     elif code == UNVERIFIED:
@@ -254,7 +255,7 @@ def settle_call(
         streak = tally.state.counts.failures_in_a_row.get(command.tool)
         tally.fail(command.tool, longer(streak, failed_as(code), tally.state.counts.iterations))
     if command.mutating:
-        tally.claim(command.tool, command.arguments_hash, code)
+        tally.note_effect(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
     if flags == NO_FLAGS:
         tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))

@@ -11,7 +11,7 @@ from remit.core.record import Record
 
 
 class Judgement(StrEnum):
-    """What a verdict says."""
+    """The outcomes of a check: allow, ask or refuse."""
 
     ALLOW = "allow"
     REFUSE = "refuse"

@@ -1,4 +1,4 @@
-"""Backing off: how long a run waits before it tries again what has failed, so that no server is stormed.
+"""Backoff: how long a run waits before it tries again what has failed, so that no server is stormed.
 
 Rule 1: the pause doubles with every failure in a row and is spread, so that many runs do not return at once. The spread
         comes from a hash of the waiting command, since the kernel has no chance to draw from.

@@ -7,6 +7,7 @@ Rule 2: the run is stopped when less is left of any dimension than the lower bou
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 from remit.core.failure import Ending
 from remit.core.journal.rulings import StoppedEarly
@@ -14,13 +15,16 @@ from remit.core.limits.boundary import Exhaustion
 from remit.core.limits.budget import FIELDS, Charges, Dimension
 from remit.core.limits.foresight import needed_after
 from remit.core.run.manifest import Manifest
+from remit.core.work.goal import Goal
 from remit.core.work.graph import EndingClass, NodeKind
 from remit.kernel.budget.exhaustion import policy_of
 from remit.kernel.graph.compiled import CompiledGraph
 from remit.kernel.results.endings import has_outcome, head_for
-from remit.kernel.results.grounding import times_committed
+from remit.kernel.results.proven_effects import times_committed
 from remit.kernel.tally import Tally
 
+# Looking a member up in its enum takes longer than comparing it, and every node that is entered comes by here.
+_MODEL = NodeKind.MODEL
 # What a stop saves, where it is told: what models and tools would have cost.
 _SAVED = (
     Dimension.INPUT_TOKENS,
@@ -31,16 +35,17 @@ _SAVED = (
 )
 
 
-def floors_of(graph: CompiledGraph, manifest: Manifest) -> tuple[Charges, ...] | None:
-    """What is still needed at least from each node on; None where nothing is foreseen for this run.
+def floors_of(graph: CompiledGraph, manifest: Manifest) -> tuple[Charges | None, ...] | None:
+    """What is still needed at least from each node on; None where nothing is foreseen for this run, or at this node.
 
-    Only of a plan does the graph tell more than its steps: a chat may answer at any time.
+    Only of a plan does the graph tell more than its steps: a chat may answer at any time. Like runs are compared where
+    they were about to ask their model: a run that has an answer needs no more of that.
     """
     has_goal = manifest.goal is not None and bool(manifest.goal.required_actions)
     if not manifest.boundary.stops_early or not (has_goal or manifest.plan or manifest.foresight):
         return None
     if manifest.plan is None:
-        return ((),) * len(graph.nodes)
+        return tuple([() if has_goal or node.kind is _MODEL else None for node in graph.nodes])
     calls = _least(graph, [node.kind is NodeKind.TOOL and node.feed is not None for node in graph.nodes])
     children = _least(graph, [node.kind is NodeKind.CHILD for node in graph.nodes])
     pairs = zip(calls, children, strict=True)
@@ -78,10 +83,11 @@ def _least(graph: CompiledGraph, counted: list[bool]) -> list[int]:
 def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
     assert tally.state.derived.floors is not None, "only a run for which something is foreseen comes here"
-    if tally.is_wrapping:
-        # A run at its last words finishes with them.
+    floor = tally.state.derived.floors[target]
+    # A run at its last words finishes with them.
+    if floor is None or tally.is_wrapping:
         return None
-    for dimension, needed in _needed(tally, target, tally.state.derived.floors[target]).items():
+    for dimension, needed in _needed(tally, target, floor).items():
         left = tally.left[dimension]
         if left < needed and policy_of(tally.manifest.boundary, dimension) is Exhaustion.STOP:
             saved = tuple((int(d), tally.left[d]) for d in _SAVED if tally.left[d] > 0)
@@ -93,25 +99,27 @@ def stop_early(tally: Tally, target: int) -> str | None:
 
 
 def _needed(tally: Tally, target: int, floor: Charges) -> dict[int, int]:
-    """The lower bound per dimension: the largest of what the graph, the goal and like runs say.
-
-    Like runs are compared where they were about to ask their model: a run that has an answer needs no more of that.
-    """
-    needed = dict(floor)
-    foresight = tally.manifest.foresight
-    if foresight is not None and tally.graph.nodes[target].kind is NodeKind.MODEL:
-        for dimension, amount in needed_after(foresight, tally.state.counts.iterations + tally.answers):
-            needed[dimension] = max(amount, needed.get(dimension, 0))
-    for dimension, amount in _required(tally).items():
-        needed[dimension] = max(amount, needed.get(dimension, 0))
+    """The lower bound per dimension: the largest of what the graph, the goal and like runs say."""
+    needed, manifest = dict(floor), tally.manifest
+    if manifest.foresight is not None and tally.graph.nodes[target].kind is _MODEL:
+        _raise(needed, needed_after(manifest.foresight, tally.state.counts.iterations + tally.answers))
+    if manifest.goal is not None:
+        _raise(needed, _required(tally, manifest.goal).items())
     return needed
 
 
-def _required(tally: Tally) -> dict[int, int]:
+def _raise(needed: dict[int, int], least: Iterable[tuple[int, int]]) -> None:
+    """Let at least so much be needed."""
+    for dimension, amount in least:
+        if amount > needed.get(dimension, 0):
+            needed[dimension] = amount
+
+
+def _required(tally: Tally, goal: Goal) -> dict[int, int]:
     """What the required actions that are not yet done take at least; calls under way have their part already."""
     needed: dict[int, int] = {}
-    goal, state = tally.manifest.goal, tally.state
-    for action in goal.required_actions if goal is not None else ():
+    state = tally.state
+    for action in goal.required_actions:
         under_way = sum(name == action.tool for name, _ in tally.repeats)
         calls = [command for command in state.commands.open.values() if getattr(command, "tool", "") == action.tool]
         under_way += sum(not has_outcome(tally, call.id) for call in calls)

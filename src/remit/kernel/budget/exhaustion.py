@@ -1,4 +1,4 @@
-"""When a dimension is spent: what the boundary says shall happen, before the run stops.
+"""Exhaustion: what the boundary says shall happen when a dimension is spent, before the run stops.
 
 Rule 1: nothing happens silently: each way out is a ruling or a question, and none spends what was not reserved.
 Rule 2: compressing shows earlier results by their digest; call and result stay a pair, and words of people stay as they

@@ -34,7 +34,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 def model_charges(
     model: ModelInfo, input_tokens: int, output_tokens: int, *, is_money_capped: bool = True
 ) -> Charges | None:
-    """What a call reserves or cost, money included; None when its price is unknown and a money cap holds."""
+    """The charges that a model call reserves or costs, money included; None when its price is unknown and a money cap holds."""
     price = model.price
     if price is None:
         return None if is_money_capped else ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
@@ -52,7 +52,7 @@ WORST_CHARGES: Charges = charges_of(
 
 
 def tool_charges(tool: ToolDefinition) -> Charges:
-    """What one call of a tool reserves."""
+    """The charges that one call of a tool reserves."""
     leaves_the_machine = tool.network or tool.effect is Effect.EXTERNAL
     return charges_of(
         (
@@ -65,7 +65,7 @@ def tool_charges(tool: ToolDefinition) -> Charges:
 
 
 def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Charges:
-    """What a model call cost: as reported, or all that was reserved when nothing was."""
+    """The charges of a model call that was made: as reported, or all that was reserved when nothing was."""
     generated = usage.reasoning_tokens + usage.output_tokens
     if not generated and not usage.prompt_tokens:
         return command.reserved
@@ -86,13 +86,12 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 def settle_command(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     left, reserved, is_over = tally.left, dict(command.reserved), False
-    for dimension, amount in charged:
-        held = reserved.pop(dimension, 0)
-        left[dimension] += held - amount
-        if amount > held:
-            is_over = True
-    for dimension, amount in reserved.items():
+    for dimension, amount in command.reserved:
         left[dimension] += amount
+    for dimension, amount in charged:
+        left[dimension] -= amount
+        if amount > reserved.get(dimension, 0):
+            is_over = True
     if type(command) in WAITED_FOR or blocks(command):
         tally.blocking -= 1
     tally.decisions.append(CommandSettled(command.id, charged))

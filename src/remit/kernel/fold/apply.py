@@ -25,14 +25,13 @@ from remit.core.work.plan import PLAN_SAID
 from remit.kernel.children import child_trace
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.fold.fold_decisions import APPLIED
-from remit.kernel.people.hold import UNTOLD, hold_after_child, holding, proven_ms, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, hold_after_child, holding, proven_ms, waited_ms
 from remit.kernel.results import notices
 from remit.kernel.results.doubt import LOST
-from remit.kernel.results.grounding import claims_of_child
+from remit.kernel.results.proven_effects import unproven_in_child
 from remit.kernel.rules.human import no_answer
 from remit.kernel.state import (
     CONTEXT_FAILED,
-    ChildTrace,
     Counts,
     People,
     RunClock,
@@ -43,6 +42,7 @@ from remit.kernel.state import (
     pinned,
     waited_beyond,
 )
+from remit.kernel.traces import ChildTrace
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
@@ -88,6 +88,8 @@ def opened_state(arrival: RunStarted, at_ms: int, into: RunState | None = None) 
 
 
 def _hear_start(state: RunState, arrival: RunStarted) -> None:
+    if state.manifest is not None:
+        return  # It was opened to decide on its start.
     seq, head = state.seq, state.head
     opened_state(arrival, state.at_ms, into=state)
     state.seq, state.head = seq, head
@@ -123,9 +125,6 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
 
 def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
     state.token = arrival.token
-
-
-# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
@@ -228,7 +227,7 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     state.people.noes += arrival.denials.answers
     state.people.rejections += arrival.denials.approvals
     if arrival.left or arrival.refused:
-        claims = claims_of_child(arrival)
+        claims = unproven_in_child(arrival)
         state.effects.uncommitted.update(claims)
         # No key: nothing that this run calls is another attempt at it.
         state.effects.unknown.update({key: "" for key, code in claims.items() if code == OUTCOME_UNKNOWN})

@@ -1,19 +1,18 @@
-"""What holds for a whole run, because it is derived from its manifest alone.
+"""Facts that hold for a whole run, because they are derived from its manifest alone.
 
 Rule 1: what stands here never changes; it is shared by every state of the run.
 Rule 2: as a rule it is derived once, although a run is opened twice: to decide on its start, and to fold that turn. Each
         time takes a tenth of a short run.
 """
 
-from functools import lru_cache
-
 from remit.core.limits.boundary import Whose
 from remit.core.limits.budget import Charges, lease_of
 from remit.core.limits.tools import ToolDefinition, may_leave_reading
 from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
+from remit.core.record import once_a_record
 from remit.core.run.manifest import Manifest, has_orders, lineage_root
 from remit.kernel.authority.call_flags import may_flag
-from remit.kernel.authority.conditions import looks_for_claims
+from remit.kernel.authority.conditions import looks_for_assertions
 from remit.kernel.authority.policy import rates_of
 from remit.kernel.budget.early_stop import floors_of
 from remit.kernel.budget.spend import tool_charges
@@ -23,32 +22,13 @@ from remit.kernel.state import DerivedFacts
 
 # Runs that are opened at the same time; the others have done with it.
 _KEPT_MAX = 4
+# Tools of all runs; a deployment has some hundred.
+_TOOLS_KEPT_MAX = 1024
 
 
-class _Key:
-    """A manifest as a key: itself and none that is equal, since what it holds cannot be hashed; few enough are kept."""
-
-    __slots__ = ("manifest",)
-
-    def __init__(self, manifest: Manifest) -> None:
-        self.manifest = manifest
-
-    def __hash__(self) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        return 0
-
-    def __eq__(self, other: object) -> bool:  # type: ignore[explicit-override]
-        return isinstance(other, _Key) and other.manifest is self.manifest
-
-
+@once_a_record(_KEPT_MAX)
 def derived_of(manifest: Manifest) -> DerivedFacts:
-    """What follows from a manifest."""
-    return _derived(_Key(manifest))
-
-
-# A pure memo: a manifest never changes.
-@lru_cache(maxsize=_KEPT_MAX)
-def _derived(key: _Key) -> DerivedFacts:
-    manifest = key.manifest
+    """The facts derived from a manifest: compiled graph, charges, verifiers and standing per tool."""
     graph = compile_graph(manifest.graph)
     return DerivedFacts(
         graph=graph,
@@ -64,10 +44,12 @@ def _derived(key: _Key) -> DerivedFacts:
     )
 
 
+@once_a_record(_TOOLS_KEPT_MAX)
 def _charges_of(tool: ToolDefinition) -> Charges:
     return child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
 
 
+@once_a_record(_TOOLS_KEPT_MAX)
 def _verifier(tool: ToolDefinition) -> str:
     """What is named as having verified a result that nothing contradicts. A read that returned is its own observation."""
     return verifier_of(tool) or ("" if tool.effect.is_mutating else OBSERVED_ONLY)
@@ -92,7 +74,7 @@ def is_traced(manifest: Manifest) -> bool:
 
     Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
-    if manifest.host is not None or has_orders(manifest) or looks_for_claims(manifest.boundary):
+    if manifest.host is not None or has_orders(manifest) or looks_for_assertions(manifest.boundary):
         return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True

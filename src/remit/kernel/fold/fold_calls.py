@@ -6,25 +6,20 @@ Rule 2: whatever came of a call is told to the model, in the words of the tool o
 
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals, commands, rulings
-from remit.core.journal.arrivals import (
-    Arrival,
-    OutcomeJudged,
-    Provenance,
-    TextShown,
-    ToolFailed,
-    ToolReconciled,
-    ToolReturned,
-)
+from remit.core.journal.arrivals import Arrival, OutcomeJudged, TextShown, ToolFailed, ToolReconciled, ToolReturned
+from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges
 from remit.core.limits.queue import QUEUE_MARK
 from remit.core.record import replace
 from remit.core.run.messages import tool_message
+from remit.kernel.authority.attempts import is_done_unseen
 from remit.kernel.authority.proposed_calls import INVALID, failed_as, refused_as
 from remit.kernel.results import notices
 from remit.kernel.results.endings import is_denial
-from remit.kernel.results.grounding import contradicted_by, made_good, stops_loop, unfit_result
-from remit.kernel.state import CallTrace, LateOutcome, RunState, longer, pinned
+from remit.kernel.results.proven_effects import contradicted_by, made_good, stops_loop, unfit_result
+from remit.kernel.state import RunState, pinned
+from remit.kernel.traces import CallTrace, LateOutcome, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
@@ -95,6 +90,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
+    if type(arrival) in _ACCOUNTS and is_done_unseen(trace):
+        calls.unseen.setdefault((tool, command.arguments_hash), command.id)
 
 
 def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
@@ -258,7 +255,7 @@ def _is_a_persons(state: RunState, refused: arrivals.ApprovalRefused) -> bool:
 
 
 def call_noted(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
-    """What a boundary that only audits let pass."""
+    """Keep a note of a call that a boundary which only audits let pass."""
     for dimension, amount in ruling.releases:
         state.spending.caps[dimension] += amount
         state.spending.left[dimension] += amount

@@ -18,7 +18,7 @@ from remit.core.limits.budget import Dimension
 from remit.core.record import Text, replace
 from remit.core.run.messages import Message, user_message
 from remit.core.work.goal import JUDGE_MARK
-from remit.core.work.graph import NodeKind
+from remit.core.work.graph import CHILD_KINDS, NodeKind
 from remit.core.work.values import Output
 from remit.kernel.fold.fold_calls import (
     call_noted,
@@ -34,17 +34,17 @@ from remit.kernel.fold.fold_calls import (
     outcome_doubted,
     recount,
 )
-from remit.kernel.people.hold import UNTOLD, hold_after_child
+from remit.kernel.people.clock_stop import UNTOLD, hold_after_child
 from remit.kernel.results import notices
-from remit.kernel.results.grounding import place_of_child
-from remit.kernel.state import CallTrace, RunState, pinned, stood_by_now
+from remit.kernel.results.proven_effects import NOT_ANSWERED, never_made, place_of_child
+from remit.kernel.state import RunState, pinned, stood_by_now
 from remit.kernel.tally import WAITED_FOR, blocks, freezes
+from remit.kernel.traces import CallTrace
 
 _STEPS, _CLOCK = int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
 _ATTEMPTED = Rung.ATTEMPTED
-_PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 
 def _open(state: RunState, command: Command, arrival: Arrival) -> None:
@@ -83,7 +83,7 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     state.result.sent_back = ()
     if kind is _TOOL:
         state.result.stopped = False
-    elif state.children.failed and kind in _PARENTS:
+    elif state.children.failed and kind in CHILD_KINDS:
         state.children.failed = 0
 
 
@@ -108,7 +108,10 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
     for timer in [c for c in state.commands.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
         del state.commands.open[timer.id]
     if question.packet is not None and not question.packet.about:
-        state.effects.uncommitted.pop((question.packet.call.tool, question.packet.call.arguments_hash), None)
+        call = question.packet.call
+        state.effects.uncommitted.pop((call.tool, call.arguments_hash), None)
+        if ruling.answer is rulings.Answer.WITHDRAWN:
+            state.calls.withdrawn.append(never_made(state, call, NOT_ANSWERED))
 
 
 def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
@@ -268,6 +271,8 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.end.seq, state.end.doubted = state.seq, ruling.doubted
     state.place.paused, state.place.parked, state.people.asking, state.place.halted = False, None, 0, None
     state.place.paused_by, state.place.is_copy = "", False
+    # Where a question was asked anew before, its call was held on.
+    state.calls.withdrawn = [trace for trace in state.calls.withdrawn if trace.seq == state.seq]
     state.commands.withheld.clear()
     if state.children.held and state.clock.hold is not None:
         # A child that is cut off does not say how long it waited.

@@ -137,7 +137,7 @@ def _refuse_bad_text(source: str) -> None:
 
 
 def environment(view: View) -> "cel.Env":
-    """What compiles conditions over this view. Building it takes a millisecond, so the caller keeps it."""
+    """The compiler of conditions over this view. Building it takes a millisecond, so the caller keeps it."""
     from cel_expr_python import cel
 
     types = {

@@ -18,7 +18,9 @@ from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import (
     BY_REGISTRY,
     BY_RESULT,
+    CHILD_KINDS,
     EXIT_ENDINGS,
+    MODEL_KINDS,
     OUTCOMES,
     REQUIRED_RULES,
     REQUIRED_WRITES,
@@ -44,8 +46,6 @@ _PROBLEM_CHARS_MAX = 300
 PROBLEMS_PER_CHECK_MAX = 100
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
 _TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP
-_PARENTS = (NodeKind.CHILD, NodeKind.MAP)
-_ASKING = (NodeKind.MODEL, *_PARENTS)
 _VALUE_KINDS = frozenset(ValueKind)
 # What a step of a plan can be.
 _FED = (
@@ -65,7 +65,7 @@ _NAMEABLE = {kind: frozenset({"", *outcomes} if kind != _TERMINAL else ()) for k
 
 
 class GraphFault(StrEnum):
-    """What can be wrong with a graph, under the number of the check that finds it."""
+    """The faults of a graph, under the number of the check that finds them."""
 
     # 0: the graph is well formed
     MALFORMED = "GRAPH_MALFORMED"
@@ -167,7 +167,7 @@ def _unfit_leases(node: Node, position: int, layout: GraphLayout) -> Problems:
 
 def _unfit_ask(node: Node, ask: Ask, position: int, layout: GraphLayout) -> Problems:
     path = layout.path_to(position)
-    if node.kind not in _ASKING:
+    if node.kind not in MODEL_KINDS:
         message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
         yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
     if node.kind is not NodeKind.CHILD and (ask.filters or ask.role is not AgentRole.GENERAL):
@@ -198,14 +198,14 @@ def _unfit_step(node: Node, layout: GraphLayout) -> Iterator[tuple[GraphFault, s
         if feed.source and (source is None or layout.nodes[source].feed is None):
             message = f"node {node.name!r} is fed by {feed.source[:80]!r}, which is no node with an output"
             yield GraphFault.FEED_UNKNOWN, message
-        if node.kind in _PARENTS and not feed.gives:
+        if node.kind in CHILD_KINDS and not feed.gives:
             yield GraphFault.FEED_UNKNOWN, f"node {node.name!r} does not say what its child gives; set feed.gives"
     if ballot is not None:
         source = layout.index.get(ballot.source)
         if node.kind is not NodeKind.DECIDE or not node.code or ballot.replicas < 1:
             message = f"node {node.name!r} holds a vote; that takes a decide node with code and replicas of at least 1"
             yield GraphFault.BALLOT_UNKNOWN, message
-        if source is None or layout.nodes[source].kind not in _PARENTS:
+        if source is None or layout.nodes[source].kind not in CHILD_KINDS:
             message = f"node {node.name!r} counts the children of {ballot.source[:80]!r}, which is no child or map node"
             yield GraphFault.BALLOT_UNKNOWN, message
         elif (started := _children_started(layout.nodes[source])) != ballot.replicas:
@@ -215,7 +215,7 @@ def _unfit_step(node: Node, layout: GraphLayout) -> Iterator[tuple[GraphFault, s
                 "its visits_max times its children must be that many"
             )
             yield GraphFault.BALLOT_UNKNOWN, message
-    if (node.inner is not None or node.model) and node.kind not in _PARENTS:
+    if (node.inner is not None or node.model) and node.kind not in CHILD_KINDS:
         message = (
             f"node {node.name!r} is a {node.kind} with an inner graph or a model, which only child and map nodes have"
         )
@@ -271,7 +271,7 @@ def _out_of_reach_of_terminals(layout: GraphLayout) -> list[int]:
 
 
 def every_cycle_has_a_bound_and_an_exit(layout: GraphLayout) -> Problems:
-    """2: the moves that no visits_max stops form no cycle."""
+    """2: the moves that no `visits_max` stops form no cycle."""
     for cycle in cycles(endless_moves(layout)):
         path = tuple(layout.nodes[i].name for i in cycle)
         bounded = [layout.nodes[i] for i in cycle if layout.nodes[i].visits_max]
@@ -432,7 +432,7 @@ CHECKS: tuple[Callable[[GraphLayout], Problems], ...] = (
 
 
 def find_problems(layout: GraphLayout) -> tuple[GraphProblem, ...]:
-    """What every check has to say, in their order."""
+    """The problems of a graph, in the order of the checks that found them."""
     return tuple(problem for check in CHECKS for problem in islice(check(layout), PROBLEMS_PER_CHECK_MAX))
 
 

@@ -128,7 +128,7 @@ def reach(moves: Moves, starts: Sequence[int]) -> list[int]:
 
 
 def reversed_moves(moves: Moves) -> Moves:
-    """The same moves, walked backwards."""
+    """The moves walked backwards."""
     backwards: list[list[int]] = [[] for _ in moves]
     for node, targets in enumerate(moves):
         for target in targets:

@@ -16,8 +16,6 @@ from remit.kernel.graph.expressions import GuardType, Program, compiled_conditio
 if TYPE_CHECKING:
     from cel_expr_python import cel
 
-# DESIGN's promise to the people who write conditions: the whole view fits on one page.
-GUARD_NAMES_MAX = 40
 # Programs are small; this holds every condition of a few large graphs.
 _PROGRAMS_KEPT_MAX = 1024
 

@@ -35,7 +35,7 @@ class Fed(NamedTuple):
 
 
 def fed(tally: Tally, node: Node) -> Fed:
-    """What this step works on."""
+    """The input of a step of a plan, taken from the steps that feed it."""
     feed = node.feed
     assert feed is not None, "only a step of a plan is fed"
     text: Text = feed.value

@@ -12,7 +12,7 @@ from remit.core.limits.budget import Dimension
 from remit.core.record import size_bytes
 from remit.core.work.graph import Node
 from remit.kernel.graph.guards import GUARD_VIEW
-from remit.kernel.results.grounding import unproven_effects
+from remit.kernel.results.proven_effects import unproven_effects
 from remit.kernel.state import label_of
 from remit.kernel.tally import Tally
 

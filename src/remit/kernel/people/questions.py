@@ -7,8 +7,8 @@ Rule 3: every question names the queue that receives authority by it.
 """
 
 from remit.core.failure import Ending
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import AskHuman, AskPurpose, Packet, SetTimer, TimerPurpose
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer, QuestionSettled
 from remit.core.limits.budget import Charges, Dimension, charges_of
 from remit.core.limits.escalation import TRIGGER_OF, Trigger, escalation_of
@@ -137,5 +137,5 @@ def settle_question(
 
 
 def released_by(question: AskHuman) -> Charges:
-    """What a yes to a question releases."""
+    """The charges that a yes to a question releases."""
     return question.releases if question.packet is None else question.packet.releases

@@ -17,7 +17,7 @@ from remit.core.limits.flags import TESTS_FAILED
 from remit.core.limits.tools import Effect, ToolChoiceMode, ToolDefinition
 from remit.core.limits.verification import OBSERVED_ONLY
 from remit.core.schema.json_schema import code_of
-from remit.core.work.goal import Goal, TaskClass
+from remit.core.work.goal import PPM, Goal, TaskClass
 from remit.core.work.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.kernel.authority.call_flags import flags_now
 from remit.kernel.authority.policy import condition_stop
@@ -28,13 +28,12 @@ from remit.kernel.graph.view import view_of
 from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
 from remit.kernel.results.feasible import given_up
-from remit.kernel.results.grounding import times_committed
 from remit.kernel.results.notices import correction_bound, unjudged
+from remit.kernel.results.proven_effects import times_committed
 from remit.kernel.results.tasks import NEEDS_REVIEW, deciding_task, ungrounded
 from remit.kernel.tally import Tally
 
 GOAL_INVALID = "GOAL_INVALID"
-_PPM = 1_000_000
 # What a condition about an answer is shown in place of a tool.
 _NO_TOOL = ToolDefinition("", "", {}, effect=Effect.NONE)
 
@@ -125,7 +124,7 @@ def _doubt(tally: Tally) -> str:
     confidence_ppm = confidence_ppm_of(tally)
     if confidence_ppm >= goal.confidence_ppm_min:
         return ""
-    return f"confidence {confidence_ppm / _PPM:.2f} is below {goal.confidence_ppm_min / _PPM:.2f}"
+    return f"confidence {confidence_ppm / PPM:.2f} is below {goal.confidence_ppm_min / PPM:.2f}"
 
 
 def confidence_ppm_of(tally: Tally) -> int:
@@ -143,7 +142,7 @@ def confidence_ppm_of(tally: Tally) -> int:
             passed, failed = passed + decision.checks_passed, failed + decision.checks_failed
     if confidence_ppm >= 0:
         return confidence_ppm
-    return passed * _PPM // (passed + failed) if passed + failed else max(state.talk.relevance_ppm, 0)
+    return passed * PPM // (passed + failed) if passed + failed else max(state.talk.relevance_ppm, 0)
 
 
 def refuse_unaccepted(tally: Tally, node: Node) -> str | None:

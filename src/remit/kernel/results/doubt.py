@@ -6,8 +6,8 @@ Rule 3: while the run is paused nothing is asked; the resume asks.
 """
 
 from remit.core.failure import Ending, ErrorCode
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import AskPurpose, CallTool, Packet, ReconcileTool
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import OutcomeDoubted
 from remit.core.limits.boundary import At
 from remit.core.run.halt import HELD_BACK

@@ -36,9 +36,16 @@ from remit.core.journal.rulings import (
 from remit.core.limits.escalation import TRIGGER_OF, Trigger, escalation_of, trigger_of_call
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.work.graph import EndingClass, Node, NodeOutcome
-from remit.kernel.results.grounding import UNDONE, claim_of, has_changed_anything, unknown_effects, unproven_effects
-from remit.kernel.state import CallKey, CallTrace, RunState, pinned
+from remit.kernel.results.proven_effects import (
+    UNDONE,
+    has_changed_anything,
+    unknown_effects,
+    unproven_effects,
+    unproven_in_words,
+)
+from remit.kernel.state import CallKey, RunState, pinned
 from remit.kernel.tally import Tally
+from remit.kernel.traces import CallTrace
 
 # One denial may be a slip; from the second on a person should look.
 DENIALS_NOTED = 2
@@ -140,7 +147,9 @@ def what_is_missing(unproven: Mapping[CallKey, str]) -> str:
 
 def listed_effects(unproven: Mapping[CallKey, str]) -> tuple[str, ...]:
     """Effects as messages name them, each once."""
-    return tuple(sorted({claim_of(tool[:NAME_CHARS_MAX], digest, code) for (tool, digest), code in unproven.items()}))
+    return tuple(
+        sorted({unproven_in_words(tool[:NAME_CHARS_MAX], digest, code) for (tool, digest), code in unproven.items()})
+    )
 
 
 def listed_names(names: Collection[str]) -> str:
@@ -288,7 +297,7 @@ def leave_untaken(tally: Tally, command: CallTool) -> None:
     """Settle a call that a person approved and the agent elsewhere never came for: it was not made, and costs nothing."""
     tally.blocking -= 1
     tally.rule(CallSettled(command.id, Rung.INTENDED, code=NOT_TAKEN))
-    tally.claim(command.tool, command.arguments_hash, NOT_TAKEN)
+    tally.note_effect(command.tool, command.arguments_hash, NOT_TAKEN)
 
 
 def _is_doubted(tally: Tally, command_id: str) -> bool:

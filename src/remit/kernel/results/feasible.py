@@ -26,7 +26,7 @@ from remit.kernel.authority.conditions import holds_always
 from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.authority.verdict import Judgement
 from remit.kernel.budget.spend import tool_charges
-from remit.kernel.results.grounding import times_committed
+from remit.kernel.results.proven_effects import times_committed
 from remit.kernel.tally import Tally
 
 

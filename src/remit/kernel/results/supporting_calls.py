@@ -1,4 +1,4 @@
-"""Evidence: which committed calls can tell what a task asks for, by what they were given and what they returned.
+"""Supporting calls: which committed ones can tell what a task asks for, by what they were given and what they returned.
 
 Rule 1: what a tool that fits the class returned grounds an answer, unless it is an error.
 Rule 2: a call supports an answer about an account only where it names that account, whatever the category of its tool. It
@@ -20,7 +20,8 @@ from remit.core.regex import regex
 from remit.core.run.messages import Message, Role
 from remit.core.work.goal import Task, TaskClass, can_ground
 from remit.kernel.results.notices import is_correction
-from remit.kernel.state import CallTrace, RunState, pinned
+from remit.kernel.state import RunState, pinned
+from remit.kernel.traces import CallTrace
 
 _ERRORS = ("error", "errors")
 _IDENTIFIER = regex(r"(?=[^\s,;]*\d)[\w@.+-]{3,}")

@@ -14,15 +14,15 @@ from remit.core.journal.arrivals import CodeReturned, Election
 from remit.core.journal.commands import CallCode, place_in_journal
 from remit.core.journal.rulings import VoteCounted
 from remit.core.run.manifest import CODE_TIMEOUT_MS
+from remit.core.work.goal import PPM
 from remit.core.work.graph import Ballot, Node, NodeOutcome
 from remit.kernel.children import fail_as
 from remit.kernel.results.endings import head_for
-from remit.kernel.state import ChildTrace
 from remit.kernel.tally import Tally
+from remit.kernel.traces import ChildTrace
 
 # Fewer than two answers leave nothing to compare.
 _COMPARABLE = 2
-_PPM = 1_000_000
 
 
 def enter_vote(tally: Tally, node: Node, ballot: Ballot) -> str | None:
@@ -66,7 +66,7 @@ def replicas_of(tally: Tally, ballot: Ballot) -> list[ChildTrace]:
 
 
 def voting_answers(replicas: list[ChildTrace]) -> list[ChildTrace]:
-    """Those that may vote, in the order in which they were started, so that a tie does not depend on who was faster."""
+    """The replicas that may vote, in the order in which they were started, so that a tie does not depend on who was faster."""
     return [child for child in in_order(replicas) if child.ending in ANSWERED]
 
 
@@ -78,7 +78,7 @@ def in_order(replicas: list[ChildTrace]) -> list[ChildTrace]:
 def _is_possible(election: Election, answered: int) -> bool:
     """Whether a winner is among the answers, with its own vote at least, and no surer than sure."""
     is_there = 0 <= election.winner < answered and 0 < election.votes <= answered
-    return is_there and 0 <= election.confidence_ppm <= _PPM
+    return is_there and 0 <= election.confidence_ppm <= PPM
 
 
 def _to_come(tally: Tally, ballot: Ballot, replicas: list[ChildTrace]) -> int:

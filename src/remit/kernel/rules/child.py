@@ -21,9 +21,9 @@ from remit.kernel.children import child_charges, child_trace, share_of, start_ch
 from remit.kernel.graph.join import join_outcome
 from remit.kernel.graph.plan_steps import Fed, fed
 from remit.kernel.results.doubt import LOST
-from remit.kernel.results.grounding import claims_of_child, left_with, made_good_beneath, place_of_child
 from remit.kernel.results.judges import on_verdict, unpaid
 from remit.kernel.results.notices import CHILD_LOST, tokens_bound
+from remit.kernel.results.proven_effects import left_with, made_good_beneath, place_of_child, unproven_in_child
 from remit.kernel.tally import Tally
 
 
@@ -73,8 +73,8 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     if arrival.observed:
         tally.observed_below = dict(arrival.observed)
     tally.denied_below = arrival.denials
-    for (tool, place), code in claims_of_child(arrival).items():
-        tally.claim(tool, place, code)
+    for (tool, place), code in unproven_in_child(arrival).items():
+        tally.note_effect(tool, place, code)
     _answer_for(tally, command, arrival.ending, dict(arrival.observed))
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
@@ -110,9 +110,9 @@ def _answer_for(tally: Tally, command: StartChild, ending: str, observed: Collec
     name, code = command.tool or command.node, left_with(command, node, ending)
     good = made_good_beneath(tally.state, command, observed, has_succeeded=ending == Ending.SUCCESS)
     if code:
-        tally.claim(name, place_of_child(command.id), code)
+        tally.note_effect(name, place_of_child(command.id), code)
     for tool, place in good:
-        tally.claim(tool, place, None)
+        tally.note_effect(tool, place, None)
     if code or good:
         tally.rule(DelegationSettled(command.id, name, code, tuple(good)))
 

@@ -93,10 +93,12 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
 
 
 def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
-    """A validator that failed did not agree; any other code that failed fails its node."""
+    """A validator that failed did not agree; any other code that failed, and whatever is not there, fails its node."""
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallCode)
-    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
+    # No answer can please a validator that is not there.
+    is_missing = arrival.code is ErrorCode.CONFIG_PART_MISSING
+    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE and not is_missing:
         problem = arrival.error if command.kind else f"validator {command.name} failed"
         return _heard(tally, CodeReturned(command.id, problems=(problem,)))
     if tally.graph.nodes[tally.node].kind is NodeKind.TOOL:

@@ -1,7 +1,7 @@
 """A host node: an agent that runs elsewhere proposes calls one by one, makes them, and tells what came of them.
 
 Rule 1: a proposed call is judged by the same checks as any other; it is issued, held for a person, or refused, and nothing
-        that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or a
+        that comes of it moves the run. Only the agent's own word that it is done, a condition that stops, a signal or an
         unanswered question about an outcome ends it.
 Rule 2: a call that a person approved while no agent waited for the answer is withheld until exactly it is proposed again, or
         what the person has changed; then it is made, once, as it was approved.
@@ -12,8 +12,9 @@ Rule 5: the agent's word that it is done ends a paused run, too. What it was all
 """
 
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
-from remit.core.journal.arrivals import CallProposed, HostFinished, ProposedCall, Provenance, TextShown
+from remit.core.journal.arrivals import CallProposed, HostFinished, TextShown
 from remit.core.journal.commands import CallTool
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import CallTaken, EffectUnallowed
 from remit.core.record import replace
 from remit.core.work.graph import Node, NodeKind, NodeOutcome

@@ -1,4 +1,4 @@
-"""People answer: to approve a call, to say what became of one, or to answer a question of the graph.
+"""The answers of people: to approve a call, to say what became of one, or to answer a question of the graph.
 
 Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is issued.
 Rule 2: arguments a person changed have that person as their origin.
@@ -14,15 +14,9 @@ Rule 6: a call of an agent elsewhere that can no longer be made stays held. One 
 import msgspec
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
-from remit.core.journal.arrivals import (
-    ApprovalGiven,
-    ApprovalRefused,
-    Happened,
-    OutcomeJudged,
-    ProposedCall,
-    QuestionAnswered,
-)
+from remit.core.journal.arrivals import ApprovalGiven, ApprovalRefused, Happened, OutcomeJudged, QuestionAnswered
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version, question_version
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import BY_PERSON, Answer, ApprovalCounted, CommandsWithheld, Rung
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.queue import QUEUE_MARK
@@ -82,7 +76,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         # What had been read by then was read, wherever the arguments come from.
         labels = held.labels
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool, labels=labels)
-        tally.claim(held.tool, held.arguments_hash, None)
+        tally.note_effect(held.tool, held.arguments_hash, None)
     verdict = authorize(call, tally, FIRM_CHECKS)
     if verdict is ALLOWED:
         verdict = _within_packet(tally, call, question.packet)
@@ -221,7 +215,7 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
 
 
 def on_expired(tally: Tally, question: AskHuman) -> str | None:
-    """Ask the next one, if there is one; else take silence for a no."""
+    """Ask the next person of the escalation; else count silence as a no."""
     if ask_the_next(tally, question):
         return None
     settle_question(tally, question, Answer.EXPIRED)

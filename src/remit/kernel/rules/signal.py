@@ -137,9 +137,14 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
     if state.end.seq == 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
+    told = derived_id(state.run_id, arrival.key) if arrival.key else ""
+    if any(isinstance(command, ForkRun) and command.run_id == told for command in state.commands.parting):
+        message = f"run {state.run_id} has heard this retry; its fork is {told}"
+        raise IllegalArrival(ArrivalFault.DUPLICATE, message)
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
     command_id, at_seq = tally.next_id(), state.end.seq - 1
-    tally.issue(ForkRun(command_id, derived_id(state.run_id, command_id), at_seq, arrival.by, why=arrival.reason))
+    fork_id = told or derived_id(state.run_id, command_id)
+    tally.issue(ForkRun(command_id, fork_id, at_seq, arrival.by, why=arrival.reason))
 
 
 def on_forked(tally: Tally, arrival: RunForked) -> None:

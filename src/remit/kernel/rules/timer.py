@@ -1,4 +1,4 @@
-"""A moment has come: to try again, to take silence for a no, or to stop because the time is up."""
+"""A timer fires: to try again, to take silence for a no, or to stop because the time is up."""
 
 from remit.core.journal.arrivals import TimerFired
 from remit.core.journal.commands import AskHuman, SetTimer, TimerPurpose

@@ -11,14 +11,13 @@ from remit.core.journal.arrivals import (
     CodeFailed,
     CodeReturned,
     Happened,
-    ProposedCall,
-    Provenance,
     ToolFailed,
     ToolOutcomeLost,
     ToolReconciled,
     ToolReturned,
 )
 from remit.core.journal.commands import CallCode, CallTool, ReconcileTool
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import (
     OUTCOME_UNKNOWN,
     RECONCILED,
@@ -45,8 +44,8 @@ from remit.kernel.graph.join import join_outcome
 from remit.kernel.graph.plan_steps import conclude_call
 from remit.kernel.results.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.results.endings import DENIALS_MAX, head_for, times_denied
-from remit.kernel.results.grounding import contradicted_by, rung_reached, stops_loop, unfit_result
 from remit.kernel.results.notices import NOT_HAPPENED, tokens_bound
+from remit.kernel.results.proven_effects import contradicted_by, rung_reached, stops_loop, unfit_result
 from remit.kernel.state import is_safe_to_repeat
 from remit.kernel.tally import Tally
 
@@ -239,7 +238,7 @@ def leaves_open(arrival: ToolFailed) -> bool:
 
 
 def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedCall | None:
-    """The same call of an equivalent tool, where this one is unavailable and the other may be called as it is.
+    """The call of an equivalent tool, where its own is unavailable and the other may be called as it is.
 
     What was approved was approved for this tool; where its equivalent needs a person too, none is chosen.
     """

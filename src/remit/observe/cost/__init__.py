@@ -1,1 +1,1 @@
-"""What runs cost, and what runs like them needed."""
+"""The costs of runs, and what runs like them needed."""

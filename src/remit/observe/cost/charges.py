@@ -19,9 +19,10 @@ from remit.core.record import Record, replace
 from remit.core.run.inference import Price
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import NodeKind
-from remit.kernel.people.hold import UNTOLD, Hold, hold_after_child, holding, waited_ms
-from remit.observe.history import JOURNAL_CHAIN_BROKEN
-from remit.observe.reading import Fact, FactKind, Reading
+from remit.kernel.people.clock_stop import UNTOLD, Hold, hold_after_child, holding, waited_ms
+from remit.observe.fact import Fact, FactKind
+from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
+from remit.observe.reading import Reading
 from remit.observe.steps import PerformedStep, StepKind, gauges_of
 
 _FREE = Price(0, 0)
@@ -199,7 +200,7 @@ class _Tariff:
             self._step = (*self._step, (int(Dimension.DEPTH), manifest.depth))
 
     def expenses(self, fact: Fact) -> Iterator[Expense]:
-        """What a fact charges, if it does."""
+        """The expenses that a fact charges, if it charges any."""
         step = fact.step
         if fact.kind is FactKind.ENTERED and step.name not in self._terminals:
             yield Expense(fact.seq, step.name, self._step)

@@ -57,7 +57,7 @@ def cost_microusd(amounts: Charges | Mapping[int, int], gpu_ms: int, prices: Pri
 def parse_prices(text: str, source_name: str) -> Prices:
     """The prices in a text of YAML or JSON; the name stands for it in errors, which say the line and what would be right."""
     # The parser is loaded only where there are prices to read.
-    from remit.core.schema.strict_yaml import YamlFault, block_in, parse_yaml, shown_value
+    from remit.core.schema.strict_yaml import YamlFault, block_in, parse_yaml, value_in_error
 
     document = parse_yaml(text, source_name)
     block = block_in(document, document.value, Prices.__struct_fields__, ())
@@ -65,7 +65,7 @@ def parse_prices(text: str, source_name: str) -> Prices:
         # To Python a bool is a number; it is no price.
         if type(price) is not int or not 0 <= price <= PRICE_MICROUSD_MAX:
             wanted = f"a whole number of micro-dollars from 0 to {PRICE_MICROUSD_MAX}, where 1000000 is one dollar"
-            document.reject(YamlFault.VALUE_INVALID, f"{name} is {shown_value(price)} and must be {wanted}", (name,))
+            document.reject(YamlFault.VALUE_INVALID, f"{name} is {value_in_error(price)} and must be {wanted}", (name,))
     return Prices(**block)
 
 
@@ -138,7 +138,14 @@ class _Sum:
     def row(self, name: str) -> Row:
         """It as it stands."""
         used = tuple(sorted((dimension, amount) for dimension, amount in self.used.items() if amount))
-        return Row(name, self.runs, used, self.gpu_ms, self.cost_microusd, self.in_part)
+        return Row(
+            name=name,
+            runs=self.runs,
+            used=used,
+            gpu_ms=self.gpu_ms,
+            cost_microusd=self.cost_microusd,
+            in_part=self.in_part,
+        )
 
 
 class CostBook:
@@ -178,7 +185,7 @@ class CostBook:
             self._beneath[entry.run_id] = cost.used
 
     def report(self) -> CostReport:
-        """What was added up so far."""
+        """The report of all that was added up so far."""
         rows = sorted((total.row(name) for name, total in self._sums.items()), key=_dearest_first)
         return CostReport(
             by=self._by,

@@ -1,1 +1,1 @@
-"""What people are asked, and what waits for them."""
+"""Questions to people, and the items that wait for them."""

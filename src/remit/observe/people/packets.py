@@ -70,7 +70,7 @@ def asked_version(packet: Sequence[Approval]) -> str:
     return sha256("\n".join(f"{one.id} {one.packet}" for one in packet).encode()).hexdigest()
 
 
-def is_named(version: str, named: str) -> bool:
+def names_version(version: str, named: str) -> bool:
     """Whether this much of a version names it."""
     return len(named) >= VERSION_CHARS_MIN and bool(version) and version.startswith(named)
 

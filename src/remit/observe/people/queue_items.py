@@ -98,7 +98,7 @@ def asked_at_ms(question: AskHuman, turns: Sequence[Turn]) -> int:
 
 
 def items_asked(state: RunState, turns: Sequence[Turn]) -> list[QueueItem]:
-    """What a run asks people, as items of queues."""
+    """The questions of a run, as items of queues."""
     return [_item(state, question, turns) for question in questions(state)]
 
 
@@ -247,19 +247,19 @@ def _queue(name: str, items: Sequence[QueueItem], limits: QueueLimits) -> QueueS
     counts = {rank: sum(item.severity is rank for item in items) for rank in Gravity}
     overdue = [item for item in items if item.is_overdue]
     return QueueShown(
-        name,
-        len(items),
-        counts[Gravity.HIGH],
-        counts[Gravity.MODERATE],
-        counts[Gravity.LOW],
-        max((item.age_ms for item in items), default=0),
-        len(overdue),
-        sum(item.severity is Gravity.HIGH for item in overdue),
-        limits.load_max,
-        limits.age_ms_max,
-        bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,
-        sum(item.is_outside for item in items),
-        limits.answered_by,
+        name=name,
+        items=len(items),
+        high=counts[Gravity.HIGH],
+        moderate=counts[Gravity.MODERATE],
+        low=counts[Gravity.LOW],
+        oldest_ms=max((item.age_ms for item in items), default=0),
+        overdue=len(overdue),
+        overdue_high=sum(item.severity is Gravity.HIGH for item in overdue),
+        load_max=limits.load_max,
+        age_ms_max=limits.age_ms_max,
+        is_saturated=bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,
+        outside=sum(item.is_outside for item in items),
+        answered_by=limits.answered_by,
     )
 
 

@@ -20,10 +20,10 @@ from remit.core.journal.signing import is_signed, signed_message
 from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import Turn
 from remit.core.record import Record
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.observe.plain import printable_line
 from remit.observe.proof.findings import Fault, Verification
-from remit.observe.proof.verify import Verifier
+from remit.observe.proof.verify import AcceptedKeys, Verifier, is_accepted
 
 FORMAT = 1
 # A text of 40 MB in base64 with room to spare; a longer line is no export, and reading it would fill the memory.
@@ -188,16 +188,23 @@ def read_export(lines: Iterable[bytes]) -> Export:
             case Footer():
                 pass
     assert header is not None, "an export without a header is unreadable"
-    return Export(header.run_id, header.signer, tuple(data), blobs, tuple(heads), tuple(logged))
+    return Export(
+        run_id=header.run_id,
+        signer=header.signer,
+        data=tuple(data),
+        blobs=blobs,
+        heads=tuple(heads),
+        logged=tuple(logged),
+    )
 
 
 def verify_export(
-    lines: Iterable[bytes], *, signer: str | None = None, logged: Sequence[SignedHead] = ()
+    lines: Iterable[bytes], *, signer: AcceptedKeys = None, logged: Sequence[SignedHead] = ()
 ) -> Verification:
     """Verify an export line by line, with the public key alone.
 
-    `signer` is the did:key the caller trusts; None takes the one that the file names. `logged` are heads of the run
-    that the caller knows from elsewhere: they show whether this is an older copy. Raises ExportUnreadable.
+    `signer` is the did:key the caller trusts, or those of a deployment; None takes the one that the file names. `logged`
+    are heads of the run that the caller knows from elsewhere: they show whether this is an older copy. Raises ExportUnreadable.
     """
     check: _Check | None = None
     for entry, digest in checked_lines(lines):
@@ -213,7 +220,7 @@ def verify_export(
 class _Check:
     """One export on its way through."""
 
-    def __init__(self, header: HeaderLine, trusted: str) -> None:
+    def __init__(self, header: HeaderLine, trusted: str | frozenset[str]) -> None:
         self.header = header
         self.trusted = trusted
         self.verifier = Verifier(header.run_id)
@@ -262,8 +269,9 @@ class _Check:
             find(Fault.EXPORT_SIGNATURE_FORGED, "the signature of the footer is not its signer's")
 
     def _expect_signer(self, signer: str) -> None:
-        if signer != self.trusted:
-            shown = f"{printable_line(signer, _SHOWN_CHARS_MAX)}, not {printable_line(self.trusted, _SHOWN_CHARS_MAX)}"
+        if not is_accepted(signer, self.trusted):
+            named = self.trusted if isinstance(self.trusted, str) else "a key that is accepted here"
+            shown = f"{printable_line(signer, _SHOWN_CHARS_MAX)}, not {printable_line(named, _SHOWN_CHARS_MAX)}"
             self.verifier.find(Fault.SIGNER_UNTRUSTED, f"the export is signed by {shown}")
 
 
@@ -282,7 +290,15 @@ def _body(
     logged: Sequence[SignedHead],
     blob_of: Callable[[bytes], bytes | None],
 ) -> Iterator[Line]:
-    yield HeaderLine(FORMAT, run_id, signer, len(data), len(digests), len(heads), len(logged))
+    yield HeaderLine(
+        format=FORMAT,
+        run_id=run_id,
+        signer=signer,
+        turns=len(data),
+        texts=len(digests),
+        heads=len(heads),
+        logged=len(logged),
+    )
     for seq, stored in enumerate(data):
         yield TurnLine(seq, stored, msgspec.Raw(_reading(_read(stored))))
     for digest in digests:

@@ -1,4 +1,4 @@
-"""What verifying finds: every fault of a run or of an export of one, with a stable code, and which signed turns are missing."""
+"""Findings: every fault of a run or of an export of one, with a stable code, and which signed turns are missing."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from remit.core.record import Record
 
 
 class Fault(StrEnum):
-    """What can be wrong with a run."""
+    """The faults that verifying a run may find."""
 
     RUN_EMPTY = "RUN_EMPTY"
     RUN_FOREIGN = "RUN_FOREIGN"
@@ -34,6 +34,7 @@ class Fault(StrEnum):
     RUN_GONE = "RUN_GONE"
     LOG_GONE = "LOG_GONE"
     HALTS_ALTERED = "HALTS_ALTERED"
+    ENTRIES_REFUSED = "ENTRIES_REFUSED"
     # These four belong to exports.
     EXPORT_READING_DIFFERS = "EXPORT_READING_DIFFERS"
     EXPORT_COUNTS_DIFFER = "EXPORT_COUNTS_DIFFER"
@@ -42,7 +43,7 @@ class Fault(StrEnum):
 
 
 # What is reported and proves nothing against the run.
-HARMLESS = frozenset({Fault.BLOB_REDACTED, Fault.TURN_REDACTED})
+HARMLESS = frozenset({Fault.BLOB_REDACTED, Fault.TURN_REDACTED, Fault.ENTRIES_REFUSED})
 
 
 class Finding(Record):
@@ -78,7 +79,7 @@ class RunInDoubt(Record):
     """A run of which turns were signed that are not here."""
 
     run_id: str
-    # The last turn that is here, and the last that was signed; how the run ended there, if it did.
+    # The last turn that is here, and the last that was signed, -1 where that is not known; how the run ended there, if it did.
     last: int
     signed: int
     ending: str = ""

@@ -7,8 +7,10 @@ Rule 4: a text that is gone is a redaction, not tampering: its digest stands in 
 Rule 5: turns after the last signed head have no signature yet, and the verdict says how many there are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import Arrival, CallProposed, RunStarted, TextShown
 from remit.core.journal.codec import NO_HASH, decode_turn, hash_turn, redacted_in
@@ -27,18 +29,17 @@ from remit.core.journal.rulings import (
     SessionEntryKept,
 )
 from remit.core.journal.signing import is_head_signed, is_redaction_signed
-from remit.core.journal.storage import SignedHead
-from remit.core.journal.turn import RedactedTurn, Turn
+from remit.core.journal.storage import STORE_INDEX_LOST, Losses, SignedHead
+from remit.core.journal.turn import Decision, RedactedTurn, Turn
 from remit.core.record import digest_of
 from remit.core.run.halt import HALTS, NOTHING_HALTED, halts_after
 from remit.kernel.decide import ANSWERS, HEARD_LATE
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.observe.plain import printable_line
 from remit.observe.proof.findings import Fault, Finding, Verification
 
 # Enough to see what happened, few enough to read: a journal that was shuffled is wrong at every turn.
 FINDINGS_MAX = 100
-_SHOWN_CHARS_MAX = 80
 
 # What an ended run may still decide: to note what came late, to keep an entry for its session, to fork itself.
 _AFTER_THE_ENDING = (AddendumNoted, EffectUnallowed, SessionEntryKept, ForkRun)
@@ -49,6 +50,19 @@ _SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, Child
 ANSWERED_BY_THE_WORLD: frozenset[type[Arrival]] = frozenset(
     {RunStarted, CallProposed, TextShown, *(kind for kind, command in ANSWERS.items() if command is not AskHuman)}
 )
+# Decisions on which a process or a person acts; of calls, the mutating ones.
+ACTED_ON: frozenset[type[Decision]] = frozenset(
+    {CallTool, AskHuman, QuestionSettled, CallTaken, EffectUnallowed, RunEnded}
+)
+
+
+# The did:key that a caller trusts, or those of a deployment; None for any.
+AcceptedKeys: TypeAlias = str | frozenset[str] | None
+
+
+def is_accepted(signer: str, trusted: AcceptedKeys) -> bool:
+    """Whether a signer is trusted."""
+    return trusted is None or (signer == trusted if isinstance(trusted, str) else signer in trusted)
 
 
 def verify_run(
@@ -56,13 +70,14 @@ def verify_run(
     data: Iterable[bytes],
     heads: Sequence[SignedHead],
     logged: Sequence[SignedHead],
-    signer: str | None,
+    signer: AcceptedKeys,
     blob_of: Callable[[bytes], bytes | None],
 ) -> Verification:
     """Verify a run from its stored turns, the heads kept with it and those in the log beside the store.
 
-    `signer` is the did:key the caller trusts; None takes any signer, as long as it was one throughout.
-    `blob_of` gives the text under a digest, or None when it is not kept any more.
+    `signer` is the did:key the caller trusts, or those of the machines of a deployment, any of which may have driven the
+    run; None takes any signer, as long as it was one throughout. `blob_of` gives the text under a digest, or None when
+    it is not kept any more.
     """
     verifier = Verifier(run_id)
     for stored in data:
@@ -77,12 +92,16 @@ def verify_run(
 
 def needs_a_head(turn: Turn) -> bool:
     """Whether nothing may act on a turn, or be told of it, before a signed head vouches for it."""
-    if type(turn.arrival) not in ANSWERED_BY_THE_WORLD:
-        return True
+    return type(turn.arrival) not in ANSWERED_BY_THE_WORLD or decides_any(turn, ACTED_ON)
+
+
+def decides_any(turn: Turn, kinds: frozenset[type[Decision]]) -> bool:
+    """Whether a turn has a decision of these kinds; of calls only the mutating ones count. Every turn comes by here."""
+    if kinds.isdisjoint(map(type, turn.decisions)):
+        return False
+    # A loop, since any() would ask a generator for each decision.
     for decision in turn.decisions:
-        if isinstance(decision, AskHuman | QuestionSettled | CallTaken | EffectUnallowed | RunEnded):
-            return True
-        if isinstance(decision, CallTool) and decision.mutating:
+        if type(decision) in kinds and (type(decision) is not CallTool or decision.mutating):
             return True
     return False
 
@@ -105,6 +124,8 @@ class Verifier:
         self._copied_seq = -1
         self._seen: set[SignedHead] = set()
         self._signers: set[str] = set()
+        # Keys of one deployment: several of them may vouch for a run.
+        self._accepted: frozenset[str] = frozenset()
         self._found: list[Finding] = []
         self._left_out = 0
         self._kept: set[bytes] = set()
@@ -155,8 +176,9 @@ class Verifier:
             message = f"the text under digest {digest.hex()} has another digest, {digest_of(text).hex()}"
             self.find(Fault.BLOB_ALTERED, message, self.wanted.get(digest, -1))
 
-    def take_heads(self, heads: Iterable[SignedHead], signer: str | None) -> None:
+    def take_heads(self, heads: Iterable[SignedHead], signer: AcceptedKeys) -> None:
         """Check signed heads against the turns; all turns must have been taken."""
+        self._accepted |= signer if isinstance(signer, frozenset) else frozenset()
         for head in heads:
             if head in self._seen:
                 continue  # The log repeats what is kept with the run.
@@ -166,8 +188,9 @@ class Verifier:
                     Fault.HEAD_FORGED, f"the signature of the head of turn {head.seq} is not its signer's", head.seq
                 )
                 continue
-            if signer is not None and head.signer != signer:
-                message = f"the head of turn {head.seq} is signed by {_shown(head.signer)}, not by {_shown(signer)}"
+            if not is_accepted(head.signer, signer):
+                named = signer if isinstance(signer, str) else "a key that is accepted here"
+                message = f"the head of turn {head.seq} is signed by {_shown(head.signer)}, not by {_shown(named)}"
                 self.find(Fault.SIGNER_UNTRUSTED, message, head.seq)
                 continue
             self._signers.add(head.signer)
@@ -177,10 +200,10 @@ class Verifier:
             self._check_head(head)
 
     def verdict(self) -> Verification:
-        """What was found, once everything was taken."""
+        """The verification of a run, once all its parts were taken."""
         if not self._links:
             self.find(Fault.RUN_EMPTY, f"run {_shown(self.run_id)} has no turn; there is nothing to verify")
-        if len(self._signers) > 1:
+        if len(self._signers) > 1 and not self._signers <= self._accepted:
             message = f"{len(self._signers)} signers vouch for this run: {_shown(', '.join(sorted(self._signers)))}"
             self.find(Fault.SIGNER_UNTRUSTED, message)
         if self._ending and not self._has_end_head:
@@ -202,7 +225,9 @@ class Verifier:
             signed_turns=self._signed_turns,
             head=self._links[-1].hex() if self._links else "",
             ending=self._ending,
-            signer=min(self._signers) if len(self._signers) == 1 else "",
+            signer=", ".join(sorted(self._signers))
+            if self._signers <= self._accepted or len(self._signers) == 1
+            else "",
             redacted=tuple(digest.hex() for digest in gone),
             findings=tuple(self._found),
             findings_left_out=self._left_out,
@@ -299,11 +324,11 @@ class Verifier:
 
 
 def _shown(text: str) -> str:
-    return printable_line(text, _SHOWN_CHARS_MAX)
+    return printable_line(text, SHOWN_CHARS_MAX)
 
 
 def verify_halts(
-    data: Sequence[bytes], heads: Sequence[SignedHead], logged: Sequence[SignedHead], signer: str | None
+    data: Sequence[bytes], heads: Sequence[SignedHead], logged: Sequence[SignedHead], signer: AcceptedKeys
 ) -> tuple[str, ...]:
     """What is wrong with the journal of halts; nothing where it is as it was written.
 
@@ -318,7 +343,7 @@ def verify_halts(
     vouched: set[int] = set()
     # Of two lines of the log about one entry the later one counts: the first was lost, and a lift accepted that.
     for head in (*heads, *{head.seq: head for head in logged}.values()):
-        if head.run_id != HALTS or not is_head_signed(head) or (signer is not None and head.signer != signer):
+        if head.run_id != HALTS or not is_head_signed(head) or not is_accepted(head.signer, signer):
             found.append(f"the head of entry {head.seq + 1} is not signed by the key of this store")
         elif not 0 <= head.seq < len(links):
             found.append(f"entry {head.seq + 1} was signed, and the journal ends with entry {len(links)}")
@@ -330,3 +355,26 @@ def verify_halts(
     if signer is not None:
         found += [f"no signed head vouches for entry {seq + 1}" for seq in range(len(links)) if seq not in vouched]
     return tuple(dict.fromkeys(found))
+
+
+def verifications_of(lost: Losses) -> Iterator[Verification]:
+    """The verdicts on what a store has lost: on runs by their ids, and on its log of heads under no name."""
+    for run_id in lost.unlisted:
+        message = f"run {run_id} is kept and not listed ({STORE_INDEX_LOST}); `remit rebuild` lists it again"
+        yield nothing_of(run_id, Finding(Fault.INDEX_DIFFERS, message))
+    for run_id in lost.missing:
+        message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
+        yield nothing_of(run_id, Finding(Fault.RUN_GONE, message))
+    if lost.is_log_lost:
+        message = "heads of this store were signed, and its log of heads is gone or empty"
+        yield nothing_of("", Finding(Fault.LOG_GONE, message))
+    if lost.is_log_damaged:
+        message = "lines of the log of heads cannot be read, and no crash cut them: what they vouched for is not known"
+        yield nothing_of("", Finding(Fault.LOG_GONE, message))
+
+
+def nothing_of(name: str, *findings: Finding) -> Verification:
+    """The verdict on what is no run, or is not there."""
+    return Verification(
+        run_id=name, turns=0, signed_turns=0, head="", ending="", signer="", redacted=(), findings=findings
+    )

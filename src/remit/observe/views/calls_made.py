@@ -21,7 +21,9 @@ from remit.core.run.contract import CallStatus, ToolCallMade
 from remit.kernel.authority.attempts import is_done_unseen
 from remit.kernel.results.doubt import LOST, WITHHELD
 from remit.kernel.results.notices import HAPPENED
-from remit.kernel.state import CallTrace, LateOutcome, RunState
+from remit.kernel.results.proven_effects import cut_off_calls
+from remit.kernel.state import RunState
+from remit.kernel.traces import CallTrace, LateOutcome
 from remit.observe.views.late_outcomes import late_outcome
 
 # How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
@@ -74,7 +76,7 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
         if isinstance(trace.content, BlobRef):
             yield trace.content
     yield from (late.content for late in state.end.late.values() if isinstance(late.content, BlobRef))
-    if state.calls.refused:
+    if _never_made(state):
         yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
 
 
@@ -101,7 +103,8 @@ def calls_begun(
     times: Mapping[int, int] = _NO_TIMES,
 ) -> tuple[Begun, ...]:
     """Every call that was proposed. `texts` are the long ones by their digest, `times` those of turns by their number."""
-    if not children and not state.calls.refused and not times:
+    never = _never_made(state)
+    if not children and not never and not times:
         # Nothing stands between them: they were ordered as they were proposed.
         return tuple([Begun(0, _call_made(state, key, trace, texts, 0)) for key, trace in state.calls.made.items()])
     order, took = _order(state), {child.command_id: child.duration_ms for child in children}
@@ -110,9 +113,9 @@ def calls_begun(
     for key, trace in state.calls.made.items():
         call = _call_made(state, key, trace, texts, took.get(key, 0))
         made.append((places[key], (Begun(times.get(places[key][0], 0), call),)))
-    if state.calls.refused:
+    if never:
         proposed = _proposed(state)
-        for trace in state.calls.refused:
+        for trace in never:
             at = (trace.seq, order.get(_key(trace), 0), _CALL)
             made.append((at, (Begun(times.get(trace.seq, 0), _call_refused(trace, proposed, texts)),)))
     for child in children:
@@ -121,6 +124,13 @@ def calls_begun(
     made.sort(key=lambda entry: entry[0])
     # What has no time of its own is not moved.
     return tuple(sorted((begun for _, calls in made for begun in calls), key=lambda begun: begun.at_ms))
+
+
+def _never_made(state: RunState) -> Sequence[CallTrace]:
+    """The calls that were proposed and refused, and those that the ending of the run cut off before they were made."""
+    if state.end.ending is None:
+        return state.calls.refused
+    return [*state.calls.refused, *cut_off_calls(state)]
 
 
 _Key = tuple[str, str, bytes]
@@ -159,10 +169,20 @@ def _call_refused(
     trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text], texts: Mapping[bytes, str]
 ) -> ToolCallMade:
     # Of a call that a filter had changed, what the model proposed is told.
-    said = proposed.get((trace.tool, trace.arguments_hash)) or proposed.get((trace.tool, trace.call_id.encode()), "")
+    said = proposed.get((trace.tool, trace.arguments_hash)) or proposed.get((trace.tool, trace.call_id.encode()))
+    said = said or trace.arguments
     arguments = arguments_in(_in_full(said, texts))
     status = STATUS_OF[trace.rung]
-    return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, status, trace.code, trace.reason)
+    return ToolCallMade(
+        name=trace.tool,
+        arguments=arguments,
+        result=trace.code,
+        duration_ms=0,
+        call_id=trace.call_id,
+        status=status,
+        code=trace.code,
+        error=trace.reason,
+    )
 
 
 def _call_made(
@@ -179,14 +199,14 @@ def _call_made(
     elif trace.code and trace.rung is Rung.OBSERVED and trace.code not in (UNVERIFIED, UNALLOWED):
         status = CallStatus.FAILED
     return ToolCallMade(
-        trace.tool,
-        arguments_in(_in_full(trace.arguments, texts)),
-        _in_full(trace.content, texts) or _told(trace),
-        trace.duration_ms or child_ms,
-        trace.call_id,
-        status,
-        trace.code,
-        why,
+        name=trace.tool,
+        arguments=arguments_in(_in_full(trace.arguments, texts)),
+        result=_in_full(trace.content, texts) or _told(trace),
+        duration_ms=trace.duration_ms or child_ms,
+        call_id=trace.call_id,
+        status=status,
+        code=trace.code,
+        error=why,
     )
 
 
@@ -200,13 +220,13 @@ def _told(trace: CallTrace) -> str:
 def _call_told_late(trace: CallTrace, late: LateOutcome, texts: Mapping[bytes, str]) -> ToolCallMade:
     """A call whose outcome came after the ending: what its tool told then. It was observed, and nothing is committed."""
     return ToolCallMade(
-        trace.tool,
-        arguments_in(_in_full(trace.arguments, texts)),
-        _in_full(late.content, texts) or (f"{late.code}: {late.reason}" if late.reason else late.code),
-        late.duration_ms,
-        trace.call_id,
-        CallStatus.FAILED if late.code else CallStatus.OBSERVED,
-        late.code,
-        f"it {late_outcome(late)}",
+        name=trace.tool,
+        arguments=arguments_in(_in_full(trace.arguments, texts)),
+        result=_in_full(late.content, texts) or (f"{late.code}: {late.reason}" if late.reason else late.code),
+        duration_ms=late.duration_ms,
+        call_id=trace.call_id,
+        status=CallStatus.FAILED if late.code else CallStatus.OBSERVED,
+        code=late.code,
+        error=f"it {late_outcome(late)}",
         is_late=True,
     )

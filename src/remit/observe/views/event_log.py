@@ -36,14 +36,15 @@ from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message, Role
 from remit.core.work.graph import Ask, Sees
 from remit.kernel.state import RunState, graph_of_run, pinned
+from remit.observe.fact import Fact, FactKind
 from remit.observe.places import places_of
-from remit.observe.reading import Fact, FactKind, Reading
+from remit.observe.reading import Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, PerformedStep, StepKind
 from remit.observe.views.execution import attempt_of, offered_tools
 
 
 class Action(StrEnum):
-    """What kind of thing happened."""
+    """The kinds of things that events tell of."""
 
     INFER = "infer"
     TOOL = "tool"
@@ -231,7 +232,14 @@ class Telling:
         return fact.at_ms - state.clock.started_at_ms - step.began_ms
 
     def _called(self, state: RunState, step: PerformedStep, took_ms: int, code: str) -> ToolEndEvent:
-        return ToolEndEvent(self._below_call(state, step), step.tool, step.call_id, took_ms, not code, code)
+        return ToolEndEvent(
+            correlation=self._below_call(state, step),
+            tool_name=step.tool,
+            tool_call_id=step.call_id,
+            duration_ms=took_ms,
+            success=not code,
+            error_code=code,
+        )
 
     def _below_step(self, state: RunState, step: PerformedStep) -> CorrelationContext:
         return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
@@ -247,11 +255,18 @@ class Telling:
         request, parent = manifest.request, manifest.parent
         above = "" if parent is None else parent.run_id
         cause = "" if parent is None else self._causes.get(state.run_id, parent.command_id)
-        return CorrelationContext(request.request_id, request.session_id, request.trace_id, state.run_id, above, cause)
+        return CorrelationContext(
+            request_id=request.request_id,
+            session_id=request.session_id,
+            trace_id=request.trace_id,
+            span_id=state.run_id,
+            parent_span_id=above,
+            caused_by=cause,
+        )
 
 
 def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
-    """The events of one run, from its turns and the state after each; observe/history.py gives both."""
+    """The events of one run, from its turns and the state after each; observe/linked_turns.py gives both."""
     telling = Telling()
     return [event for turn, state in followed for event in telling.events(state, turn)]
 
@@ -261,16 +276,23 @@ _Told: TypeAlias = tuple[Action, _What, str]
 
 def _inferred(context: CorrelationContext, heard: PerformedStep | None, took_ms: int) -> InferenceEndEvent:
     if heard is None:
-        return InferenceEndEvent(context, took_ms, 0, 0, FinishReason.ERROR, 0)
+        return InferenceEndEvent(
+            correlation=context,
+            duration_ms=took_ms,
+            tokens_in=0,
+            tokens_out=0,
+            finish_reason=FinishReason.ERROR,
+            tool_call_count=0,
+        )
     usage, calls = heard.usage, len(heard.proposed)
     reason = FinishReason.TOOL if calls else FinishReason.STOP
     return InferenceEndEvent(
-        context,
-        usage.duration_ms or took_ms,
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        reason if heard.status == ANSWERED_STATUS else FinishReason.ERROR,
-        calls,
+        correlation=context,
+        duration_ms=usage.duration_ms or took_ms,
+        tokens_in=usage.prompt_tokens,
+        tokens_out=usage.completion_tokens,
+        finish_reason=reason if heard.status == ANSWERED_STATUS else FinishReason.ERROR,
+        tool_call_count=calls,
     )
 
 
@@ -282,7 +304,7 @@ def _inference_start(state: RunState, step: PerformedStep, context: CorrelationC
     own = ask.words or ask.schema or ask.grammar
     return InferenceStartEvent(
         context,
-        message_count=_shown(state, step, ask.sees) + bool(state.talk.ephemeral) + bool(ask.instruction),
+        message_count=_shown(state, step, ask.sees) + bool(ask.instruction),
         tool_defs_count=0 if state.talk.is_wrapping else len(offered),
         schema_present=bool(ask.schema) if own else request.output.schema is not None,
         grammar_present=bool(ask.grammar if own else request.output.grammar),
@@ -291,19 +313,22 @@ def _inference_start(state: RunState, step: PerformedStep, context: CorrelationC
 
 
 def _shown(state: RunState, step: PerformedStep, sees: Sees) -> int:
-    """How many messages of its context a call shows its model, evidence not counted."""
-    asked = len(pinned(state).request.messages)
+    """How many messages of its context a call shows its model, evidence among them."""
+    if sees is Sees.USER:
+        return sum(message.role is Role.USER for message in pinned(state).request.messages)
+    evidence = int(bool(state.talk.ephemeral))
     if sees is Sees.EVERYTHING:
-        return step.messages
+        return step.messages + evidence
+    asked = len(pinned(state).request.messages)
     if sees is Sees.REQUEST:
-        return asked
+        return asked + evidence
     said = state.talk.context[asked : step.messages]
     result = next((one for one in reversed(said) if isinstance(one, Message) and one.role is Role.TOOL), None)
     if result is None:
-        return asked
+        return asked + evidence
     calls = (call.call_id for one in said if isinstance(one, ModelAnswered) for call in one.calls)
     # A result is shown behind the call that it answers.
-    return asked + 1 + (result.tool_call_id in calls)
+    return asked + evidence + 1 + (result.tool_call_id in calls)
 
 
 def _code(state: RunState, step: PerformedStep, *, was_cut: bool) -> str:

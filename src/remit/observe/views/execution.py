@@ -24,6 +24,7 @@ from remit.core.journal.commands import place_in_journal
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import (
+    GUARD_MODE,
     ConfidenceSource,
     ExecutionContext,
     ExecutionState,
@@ -38,17 +39,26 @@ from remit.core.run.contract import (
 from remit.core.run.signals import packet_id
 from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.candidate import Candidate, ScoreMaker
+from remit.core.work.goal import PPM
+from remit.core.work.graph import CHILD_KINDS
 from remit.core.work.plan import MARK, RerankInput
 from remit.core.work.values import ValueKind
 from remit.kernel.graph.plan_steps import failed_call
 from remit.kernel.results.feasible import why_disallowed
 from remit.kernel.results.votes import in_order
-from remit.kernel.state import RunState, graph_of_run, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.kernel.state import (
+    RunState,
+    graph_of_run,
+    lifecycle,
+    pinned,
+    questions,
+    standing_at,
+    waiting_for,
+)
+from remit.kernel.traces import ChildTrace
 from remit.observe.figures import readable
 from remit.observe.views.calls_made import calls_made, unallowed
 from remit.observe.views.late_outcomes import NOTHING_BELOW, EffectsBeneath, in_doubt
-
-_PPM = 1_000_000
 
 
 def execution_state(state: RunState) -> ExecutionState:
@@ -92,7 +102,7 @@ def execution_context(state: RunState) -> ExecutionContext:
         request_id=request.request_id,
         session_id=request.session_id,
         trace_id=request.trace_id,
-        mode=request.mode,
+        mode=request.mode if pinned(state).host is None else GUARD_MODE,
         started_at_ms=state.clock.started_at_ms,
         state=execution_state(state),
         selected_tools=selected_tools(state),
@@ -107,7 +117,7 @@ def _candidates(state: RunState) -> tuple[Candidate, ...]:
     if not sources:
         return _judged(state) or _evidence(state)
     replicas = in_order([child for child in state.children.ended if child.node in sources])
-    share = max(state.result.confidence_ppm, 0) / _PPM
+    share = max(state.result.confidence_ppm, 0) / PPM
     return tuple(
         Candidate(
             child.text,
@@ -177,11 +187,11 @@ def run_usage(state: RunState, *, with_children: bool = True) -> TokenUsage:
 def run_confidence(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
     """How surely the answer stands, and what says so: a vote before checks that were counted, those before evidence."""
     if state.result.confidence_ppm >= 0:
-        return state.result.confidence_ppm / _PPM, ConfidenceSource.VOTING
+        return state.result.confidence_ppm / PPM, ConfidenceSource.VOTING
     if checks := state.result.checks_passed + state.result.checks_failed:
         return state.result.checks_passed / checks, ConfidenceSource.VALIDATION
     if state.talk.relevance_ppm >= 0:
-        return state.talk.relevance_ppm / _PPM, ConfidenceSource.RETRIEVAL
+        return state.talk.relevance_ppm / PPM, ConfidenceSource.RETRIEVAL
     return None, None
 
 
@@ -237,12 +247,12 @@ def error_of(state: RunState) -> SystemError | None:
     message = readable(why_ended(state)) or f"the run ended as {state.end.ending}"
     details = {**_whereabouts(state, failure), **details_of(state)}
     return SystemError(
-        failure.code,
-        failure.category,
-        _is_retryable(state, failure),
-        message,
-        details,
-        _cause_of(state, failure, details),
+        code=failure.code,
+        category=failure.category,
+        retryable=_is_retryable(state, failure),
+        message=message,
+        details=details,
+        caused_by=_cause_of(state, failure, details),
     )
 
 
@@ -280,9 +290,35 @@ def _whereabouts(state: RunState, failure: Failure) -> JsonObject:
     step = _step_begun(state)
     is_caused = state.end.ending in _CAUSED
     called = [call.tool for call in state.calls.made.values() if call.code == failure.code or (is_caused and call.code)]
-    model = manifest.models[0].name if failure.category is FailureCategory.INFERENCE and manifest.models else ""
+    model = _failed_model(state, step) if failure.category is FailureCategory.INFERENCE else ""
     found = {"step": step, "tool": called[-1] if called else "", "model": model, "replica": manifest.replica}
     return {name: value for name, value in found.items() if value}
+
+
+def _failed_model(state: RunState, step: str) -> str:
+    """The model that failed: that of the node that asked it, beneath or here; empty where that cannot be told from here."""
+    models = pinned(state).models
+    failed = _failed_children(state)
+    name = failed[-1].node if failed else step
+    if not name:
+        return models[state.talk.model_index].name if models else ""
+    graph = graph_of_run(state)
+    node = graph.nodes[graph.index[name]]
+    if node.model or node.kind not in CHILD_KINDS:
+        # Code asks models of its own, of which this run knows nothing.
+        return node.model
+    return models[0].name if len(models) == 1 else ""
+
+
+def _failed_children(state: RunState) -> list[ChildTrace]:
+    """The runs beneath that nodes of the graph started and that gave no answer, in the order in which they ended."""
+    graph = graph_of_run(state)
+    begun = [child for child in state.children.ended if child.node in graph.index]
+    return [
+        child
+        for child in begun
+        if graph.nodes[graph.index[child.node]].kind in CHILD_KINDS and child.ending not in ANSWERED
+    ]
 
 
 def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemError | None:
@@ -291,13 +327,20 @@ def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemE
     replicas = in_order([child for child in state.children.ended if child.node in sources])
     steps = [child for child in state.children.ended if child.node and child.node == details.get("step")]
     failed = [child for child in (*steps, *replicas) if child.ending not in ANSWERED]
+    if not failed and state.end.ending in _CAUSED and not details.get("step"):
+        # A planner is no step; the run that asked its model is what the failure came of.
+        failed = [child for child in _failed_children(state) if child.error == state.end.error]
     if not failed:
         last = (_failed_call(state) or last_error_of(state)) if state.end.ending in _CAUSED else None
-        return None if last is None or last.code == failure.code else last
+        return (
+            None if last is None or last.code == failure.code or state.counts.last_error == state.end.ending else last
+        )
     child = failed[-1]
     beneath = failure_of(Ending(child.ending), child.error) if child.ending in set(Ending) else None
     how = beneath or failure_named(child.ending)
-    place: JsonObject = {"replica": replicas.index(child) + 1} if child in replicas else {"step": child.node}
+    place: JsonObject = {"step": details["step"]} if details.get("step") else {}
+    if child in replicas:
+        place = {"replica": replicas.index(child) + 1}
     place["run_id"] = state.children.runs[child.command_id]
     message = readable(child.message) or f"it ended as {child.ending}"
     is_retryable = how.retryable is Retryable.YES and not child.message.endswith(NOT_AGAIN)
@@ -378,6 +421,8 @@ def _warnings(state: RunState, below: EffectsBeneath) -> tuple[str, ...]:
 
 def _voteless(state: RunState) -> tuple[str, ...]:
     """How many replicas of a vote that is over failed, and so had no vote."""
+    if not state.children.ended:
+        return ()
     ballots = [node.ballot for node in pinned(state).graph.nodes if node.ballot is not None]
     asked = {ballot.source for ballot in ballots}
     failed = sum(child.node in asked and child.ending not in ANSWERED for child in state.children.ended)

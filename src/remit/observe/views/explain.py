@@ -29,6 +29,7 @@ from remit.core.work.goal import Task
 from remit.core.work.graph import NodeKind
 from remit.kernel.authority.graph_tier import tier_of
 from remit.kernel.authority.policy import needs_a_person
+from remit.kernel.results.proven_effects import tools_uncommitted, tools_unverified
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.cost.charges import totalled
@@ -99,6 +100,8 @@ class ExplainedObservation(Record):
     seq: int
     verifier: str
     evidence: str
+    # The run beneath that observed it; empty where it was this one.
+    run_id: str = ""
 
 
 class Question(Record):
@@ -114,7 +117,8 @@ class Question(Record):
 class RunStanding(Record):
     """How the run ended, or how it stands: `status` is ended, waiting, halted, paused or open.
 
-    `receives` has authority next. A halt of dispatch says by whom, why, and in `error` what is halted.
+    `receives` has authority next. `by` cancelled, paused or halted it. A halt of dispatch says why, and in `error` what is
+    halted.
     """
 
     status: str
@@ -127,8 +131,9 @@ class RunStanding(Record):
     questions: tuple[Question, ...] = ()
     # Child runs that wait for a person on this run's behalf.
     children: tuple[str, ...] = ()
-    # Runs beneath it that rest until they are resumed.
+    # Runs beneath it that rest until they are resumed, and who paused each.
     paused: tuple[str, ...] = ()
+    paused_by: tuple[str, ...] = ()
 
 
 class Explanation(Record):
@@ -178,15 +183,47 @@ class Told(Record):
 
 
 class DoneBeneath(NamedTuple):
-    """What the runs beneath one did: their calls, and the largest of each gauge that one of them reached."""
+    """What the runs beneath one did: their calls, the largest of each gauge that one of them reached, what they observed.
+
+    `uncommitted` is what those left that tell the run nothing: they are under way, or were cut off with it.
+    """
 
     calls: Sequence[ToolCallMade] = ()
     gauges: Mapping[int, int] = MappingProxyType({})
+    observations: tuple[ExplainedObservation, ...] = ()
+    uncommitted: tuple[str, ...] = ()
 
     def with_more(self, other: "DoneBeneath") -> "DoneBeneath":
         """With what others did."""
         largest = totalled([tuple(self.gauges.items()), tuple(other.gauges.items())])
-        return DoneBeneath((*self.calls, *other.calls), largest)
+        return DoneBeneath(
+            (*self.calls, *other.calls),
+            largest,
+            (*self.observations, *other.observations),
+            (*self.uncommitted, *other.uncommitted),
+        )
+
+
+def done_by(state: RunState, reading: Reading, beneath: DoneBeneath, *, has_told: bool) -> DoneBeneath:
+    """What a run beneath another did, with those beneath it; one that has told the other how it ended left nothing else."""
+    own = DoneBeneath(calls_made(state), reading.gauges(), _observed(state, state.run_id), tools_uncommitted(state))
+    done = own.with_more(beneath)
+    return done._replace(uncommitted=()) if has_told else done
+
+
+def _observed(state: RunState, run_id: str) -> tuple[ExplainedObservation, ...]:
+    return tuple(
+        ExplainedObservation(
+            trace.tool,
+            command_id,
+            seq=trace.seq,
+            verifier=trace.verifier,
+            evidence=trace.evidence.hex(),
+            run_id=run_id,
+        )
+        for command_id, trace in state.calls.made.items()
+        if trace.rung is Rung.COMMITTED
+    )
 
 
 def explain(
@@ -203,21 +240,16 @@ def explain(
     manifest = pinned(state)
     steps, vote = steps_told(reading), vote_told(reading)
     until_ms = state.at_ms if state.end.ending is None else reading.ended_at_ms
+    calls = _calls((*calls_made(state), *beneath.calls))
     return Explanation(
         run_id=state.run_id,
         allowed=_allowed(state),
         path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
-        calls=_calls((*calls_made(state), *beneath.calls)),
+        calls=calls,
         spent=tuple([one for one in spent_of(state, until_ms, gauges) if one.used or one.reserved]),
-        observations=tuple(
-            ExplainedObservation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
-            for command_id, trace in state.calls.made.items()
-            if trace.rung is Rung.COMMITTED
-        ),
-        uncommitted=tuple(
-            dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code != UNVERIFIED)
-        ),
+        observations=(*_observed(state, ""), *beneath.observations),
+        uncommitted=tuple(dict.fromkeys([*tools_uncommitted(state), *beneath.uncommitted])),
         standing=_standing(state, reading, steps, vote),
         turns=reading.turns,
         addenda=state.end.addenda,
@@ -229,9 +261,8 @@ def explain(
         needs=needs_of(state),
         task=task_of(manifest),
         warnings=(*state.result.warnings, *in_doubt(state, below), *unallowed(state)),
-        unverified=tuple(
-            dict.fromkeys(tool for (tool, _), code in state.effects.uncommitted.items() if code == UNVERIFIED)
-        ),
+        # Of a child that is gone, what it left is told by its parent alone.
+        unverified=tuple(dict.fromkeys([*[call.tool for call in calls if call.unverified], *tools_unverified(state)])),
         orders=tuple([(step.name, step.order) for step in reading.steps.values() if step.order]),
     )
 
@@ -334,7 +365,9 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
             questions=asked,
             children=tuple(command.run_id for command in held if isinstance(command, StartChild)),
         )
-    return RunStanding("paused" if state.place.paused else "open", node=node)
+    if state.place.paused:
+        return RunStanding("paused", by=reading.paused_by, node=node)
+    return RunStanding("open", node=node)
 
 
 def _receiver(reading: Reading) -> str:

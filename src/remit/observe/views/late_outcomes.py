@@ -12,8 +12,9 @@ from typing import NamedTuple
 from remit.core.journal.rulings import OUTCOME_UNKNOWN
 from remit.core.record import BlobRef, Text
 from remit.kernel.results.endings import listed_effects
-from remit.kernel.results.grounding import effects_in_doubt
-from remit.kernel.state import LateOutcome, RunState
+from remit.kernel.results.proven_effects import effects_in_doubt
+from remit.kernel.state import RunState
+from remit.kernel.traces import LateOutcome
 
 # As much of what a call came to as a line shows; the call itself shows all of it.
 RESULT_CHARS_MAX = 200
@@ -50,6 +51,8 @@ def in_doubt(state: RunState, below: EffectsBeneath = NOTHING_BELOW) -> tuple[st
 
 def found_since(state: RunState) -> dict[str, FoundOutcome]:
     """What was found out of a run's own calls after its ending, by the name that the ending gave each effect."""
+    if not state.end.late:
+        return {}
     doubted = listed_effects(effects_in_doubt(state))
     found: dict[str, FoundOutcome] = {}
     for command_id, late in state.end.late.items():

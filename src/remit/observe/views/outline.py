@@ -9,8 +9,9 @@ from remit.core.record import Record, Text
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.kernel.state import label_of
+from remit.observe.fact import Fact, FactKind
 from remit.observe.figures import readable
-from remit.observe.reading import Fact, FactKind, Reading, reading_of
+from remit.observe.reading import Reading, reading_of
 from remit.observe.steps import PerformedStep, StepKind
 
 
@@ -48,7 +49,7 @@ def outline(turns: Iterable[Turn], *, last: int = 0) -> Outline:
 
 
 def outline_of(reading: Reading, *, last: int = 0) -> Outline:
-    """The same of a run that was read, closed where it has come to."""
+    """The outline of a run that was read, closed where it has come to."""
     manifest, ended = reading.manifest, reading.ended
     assert manifest is not None, "the first turn pins the manifest"
     first = max(reading.turns - last, 0) if last > 0 else 0
@@ -81,7 +82,14 @@ def _visits(reading: Reading, first: int, until_ms: int) -> Iterator[Visit]:
         if steps or (entered.name and entered.seq >= first):
             # What arrives after the ending stretches nothing.
             took_ms = max(left - entered.began_ms, 0)
-            yield Visit(entered.name, entered.status, entered.seq, entered.began_ms, took_ms, steps)
+            yield Visit(
+                node=entered.name,
+                outcome=entered.status,
+                seq=entered.seq,
+                began_ms=entered.began_ms,
+                duration_ms=took_ms,
+                steps=steps,
+            )
 
 
 def _is_recent(step: PerformedStep, first: int) -> bool:

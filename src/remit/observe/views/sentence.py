@@ -5,13 +5,14 @@ Rule 2: it is one printable line, wherever the words in it come from.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from remit.core.limits.verification import OBSERVED_ONLY
 from remit.core.work.goal import Task, TaskSource
 from remit.observe.cost.like_runs import Need, Stopped
 from remit.observe.figures import measured
 from remit.observe.places import percent
-from remit.observe.plain import printable_line
+from remit.observe.plain import by_whom, printable_line
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
 from remit.observe.views.explain import Allowed, Called, ExplainedObservation, Explanation, Question, RunStanding, Spent
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
@@ -218,14 +219,15 @@ def _said_standing(standing: RunStanding, uncommitted: tuple[str, ...], unverifi
         halted = f"{printable_line(standing.error, NAME_CHARS_MAX)} was halted by {_name(standing.by)}: {why}"
         return f"has not ended: it stands still at {_name(standing.node)} because {halted}"
     if standing.status == "paused":
-        return f"has not ended: it is paused at {_name(standing.node)}"
+        return f"has not ended: it is paused at {_name(standing.node)}{by_whom(standing.by)}"
     return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"
 
 
 def _said_paused(standing: RunStanding) -> str:
     """The runs that a person has to resume, and those beside them that ask something."""
     held = [f"child run {_name(child)}" for child in standing.children if child not in standing.paused]
-    said = [f"run {_name(child)}, which is paused" for child in standing.paused]
+    paused = zip_longest(standing.paused, standing.paused_by, fillvalue="")
+    said = [f"run {_name(child)}, which is paused{by_whom(by)}" for child, by in paused]
     return _listed([*said, *held])
 
 

@@ -7,9 +7,10 @@ Rule 3: whatever a model, a tool or a person said is shown as data, never as som
 
 from collections.abc import Iterable, Sequence
 
-from remit.core.journal.arrivals import Election, ProposedCall, RunStarted
+from remit.core.journal.arrivals import Election, RunStarted
 from remit.core.journal.codec import turn_to_json
 from remit.core.journal.commands import COMMANDS, Packet
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import NodeEntered
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS

@@ -14,8 +14,8 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json, to_json
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.budget import by_name, uncharged_caps
-from remit.core.limits.profiles import KNOWN, STANDARD, boundary_named
+from remit.core.limits.budget import uncharged_in
+from remit.core.limits.profiles import BOUNDARY_INVALID, KNOWN, STANDARD, boundary_named, declared_boundary
 from remit.core.record import JsonObject, replace
 from remit.core.schema.strict_yaml import (
     Place,
@@ -25,9 +25,7 @@ from remit.core.schema.strict_yaml import (
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
 from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
-from remit.orchestrate.boundaries.boundary_values import JSON_SUFFIX, ValueReader, values_in, values_of
-
-BOUNDARY_INVALID = "BOUNDARY_INVALID"
+from remit.orchestrate.boundaries.boundary_values import JSON_SUFFIX, ValueReader, values_in
 
 EXTENDS = "extends"
 _SUFFIXES = (".yaml", ".yml", JSON_SUFFIX)
@@ -37,7 +35,7 @@ _NO_KEYS: Mapping[str, BoundaryKey] = MappingProxyType({})
 def boundary_at(said: object) -> Boundary:
     """The boundary that is handed over, that has this name, or that stands in this file."""
     if isinstance(said, Boundary):
-        return said
+        return declared_boundary(said)
     if isinstance(said, Path) or (isinstance(said, str) and said not in KNOWN and _names_a_file(said)):
         return read_boundary(Path(said))
     if isinstance(said, dict):
@@ -48,11 +46,6 @@ def boundary_at(said: object) -> Boundary:
 def read_boundary(path: Path) -> Boundary:
     """The boundary in a YAML or JSON file."""
     return _named(*values_in(path, BOUNDARY_INVALID, "boundary"))
-
-
-def parse_boundary(text: str, source_name: str, *, is_json: bool = False) -> Boundary:
-    """The boundary in a text; the name stands for it in errors."""
-    return _named(*values_of(text, source_name, BOUNDARY_INVALID, "boundary", is_json=is_json))
 
 
 def boundary_of(said: object) -> Boundary:
@@ -78,7 +71,7 @@ def boundary_said(boundary: Boundary) -> JsonObject:
             block = {key: one.say(getattr(boundary, one.field)) for key, one in entry.items()}
             said[name] = {key: value for key, value in block.items() if value is not None}
     found: JsonObject = read_json(to_json(said))
-    if not uncharged_caps(by_name(boundary.budget)):
+    if not uncharged_in(boundary.budget):
         return found
     name = found.pop("name")
     base = next((known for known in KNOWN if _is_said(boundary, name, found, known)), None)

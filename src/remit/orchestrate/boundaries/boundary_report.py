@@ -29,7 +29,7 @@ from remit.core.limits.boundary_views import (
     TierReport,
     ToolReport,
 )
-from remit.core.limits.budget import FIELDS, UNCHARGED, Dimension, assign, by_name, uncharged_caps
+from remit.core.limits.budget import FIELDS, UNCHARGED, Dimension, assign, uncharged_in
 from remit.core.limits.tier import TIERS
 from remit.core.limits.tool_policy import POLICY, gaps_of, risk_of
 from remit.core.limits.tools import Effect, ToolDefinition, may_change, may_leave_reading
@@ -41,19 +41,20 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.work.graph import Graph
 from remit.kernel.authority.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
-from remit.kernel.authority.call_flags import is_unreadable
-from remit.kernel.authority.conditions import holds_always
+from remit.kernel.authority.call_flags import is_unreadable, people_arguments
+from remit.kernel.authority.conditions import holds_always, parse_condition
 from remit.kernel.authority.graph_tier import check_tier, tier_of
 from remit.kernel.authority.policy import needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundaries.boundary_reach import idle_conditions
 from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
+from remit.orchestrate.boundaries.declaration_faults import faults_of
 from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 from remit.orchestrate.facts.gate_facts import declared
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.provenance.declarations import declaration_of, worst_of
-from remit.provenance.outward import CARRIED_CHARS_MAX, is_trusted
+from remit.provenance.values.outward import CARRIED_CHARS_MAX, is_trusted
 
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 # A manifest names a model and a request; what the tools may do depends on neither.
@@ -74,7 +75,7 @@ _UNREADABLE = (
 _DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
 
 
-def checked(
+def boundary_findings(
     boundary: Boundary,
     tools: Sequence[ToolDefinition] = (),
     graph: Graph | None = None,
@@ -95,15 +96,15 @@ def checked(
     named = [*(boundary.allowed_tools or ()), *(rate.tool for rate in boundary.rates if rate.tool != "*")]
     names = {tool.name for tool in tools}
     return BoundaryChecked(
-        boundary.name,
-        boundary_version(boundary),
-        boundary.mode,
-        len(boundary.conditions),
-        tuple(_reported(tool, manifest, takes_key=tool.name not in keyless) for tool in tools),
-        tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
-        _tier(manifest) if tools or graph is not None else None,
-        tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_caps(by_name(boundary.budget))),
-        idle_conditions(boundary, tools) if tools else (),
+        name=boundary.name,
+        version=boundary_version(boundary),
+        mode=boundary.mode,
+        conditions=len(boundary.conditions),
+        tools=tuple(_reported(tool, manifest, takes_key=tool.name not in keyless) for tool in tools),
+        missing=tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
+        tier=_tier(manifest) if tools or graph is not None else None,
+        uncharged=tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_in(boundary.budget)),
+        idle=idle_conditions(boundary, tools) if tools else (),
     )
 
 
@@ -111,7 +112,9 @@ def described_boundary(boundary: Boundary) -> BoundaryShown:
     """A boundary by its six dimensions, its gate and its conditions."""
     lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
     version, said = boundary_version(boundary), boundary_said(boundary)
-    return BoundaryShown(boundary.name, version, boundary.mode, lines, said, boundary_yaml(boundary))
+    return BoundaryShown(
+        name=boundary.name, version=version, mode=boundary.mode, lines=lines, said=said, yaml=boundary_yaml(boundary)
+    )
 
 
 def _tier(manifest: Manifest) -> TierReport:
@@ -128,21 +131,33 @@ def _reported(tool: ToolDefinition, manifest: Manifest, *, takes_key: bool) -> T
     stance, why = _stance(tool, manifest)
     if is_unreadable(tool):
         why = f"{why}; {_UNREADABLE}"
+    why = "; ".join([why, *_about_people(tool, manifest.boundary)])
     return ToolReport(
-        tool.name,
-        stance,
-        why,
-        risk_of(tool).value,
-        _at_worst(tool),
-        tuple(gap.value for gap in gaps_of(tool)),
-        verifier_of(tool),
-        is_unverified(tool),
-        "" if tool.category is None else POLICY[tool.category].checks,
-        tool.effect.is_mutating and not (takes_key or tool.idempotent or tool.reconcilable),
-        () if manifest.boundary.authority is None else trials_of(tool, manifest.boundary.authority),
-        kinds_of(tool),
-        patch_of(tool),
+        tool=tool.name,
+        stance=stance,
+        why=why,
+        risk=risk_of(tool).value,
+        at_worst=_at_worst(tool),
+        gaps=tuple(gap.value for gap in gaps_of(tool)),
+        verified_by=verifier_of(tool),
+        is_unverified=is_unverified(tool),
+        checks="" if tool.category is None else POLICY[tool.category].checks,
+        is_unrepeatable=tool.effect.is_mutating and not (takes_key or tool.idempotent or tool.reconcilable),
+        trials=() if manifest.boundary.authority is None else trials_of(tool, manifest.boundary.authority),
+        kinds=kinds_of(tool),
+        patch=patch_of(tool),
+        faults=faults_of(tool),
     )
+
+
+def _about_people(tool: ToolDefinition, boundary: Boundary) -> Iterator[str]:
+    """What becomes of calls whose arguments name a person, and how to say who asks."""
+    looking = [one for one in boundary.conditions if one.at is At.CALL and "users" in parse_condition(one.when).names]
+    people = people_arguments(tool, boundary) if looking else []
+    if people:
+        named = ", ".join(dict.fromkeys(f"{one.path} ({one.kind})" for one in people))
+        does = ", ".join(f"{one.name} {_DOES[one.then]}" for one in looking)
+        yield f"names a person by {named}: {does}; say who asks with --user or user_id="
 
 
 def _stance(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
@@ -181,7 +196,7 @@ def _conditions_always(tool: ToolDefinition, boundary: Boundary, doing: tuple[Th
 
 
 def _doubled(tool: ToolDefinition, boundary: Boundary) -> str:
-    """That one yes is not enough, where another reason to ask was named first."""
+    """Why one yes is not enough, where another reason to ask was named first."""
     is_doubled = tool.category in boundary.four_eyes and tool.effect.is_mutating
     return "two people must approve" if is_doubled and tool.effect in boundary.approval_effects else ""
 

@@ -21,7 +21,7 @@ from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.limits.tools import RATE_MAX
 from remit.core.record import JsonObject
 from remit.core.regex import regex
-from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, shown_value, spelled_place
+from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, spelled_place, value_in_error
 
 # A name stands in every refusal, and is read on one line.
 NAME_CHARS_MAX = 80
@@ -66,15 +66,11 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 def values_in(path: Path, code: str, what: str) -> tuple["ValueReader", Any]:
     """The value in a YAML or JSON file, and what reads its parts."""
     name = str(path)
-    return values_of(decoded_text(bytes_in(path), name), name, code, what, is_json=path.suffix.lower() == JSON_SUFFIX)
-
-
-def values_of(text: str, source_name: str, code: str, what: str, *, is_json: bool) -> tuple["ValueReader", Any]:
-    """The value in a text, and what reads its parts; the name stands for the text in errors."""
-    if not is_json:
-        document = parse_yaml(text, source_name)
-        return ValueReader(source_name, document.lines, code, what), document.value
-    reader = ValueReader(source_name, {}, code, what)
+    text = decoded_text(bytes_in(path), name)
+    if path.suffix.lower() != JSON_SUFFIX:
+        document = parse_yaml(text, name)
+        return ValueReader(name, document.lines, code, what), document.value
+    reader = ValueReader(name, {}, code, what)
     try:
         return reader, read_json(text)
     except (ValueError, RecursionError) as error:
@@ -106,14 +102,14 @@ class ValueReader:
 
     def unfit(self, place: Place, value: Any, way_out: str) -> RequestRejected:
         """The refusal of one value."""
-        return self.refusal(place, f"{spelled_place(place)}={shown_value(value)} cannot be used; use {way_out}")
+        return self.refusal(place, f"{spelled_place(place)}={value_in_error(value)} cannot be used; use {way_out}")
 
     def block(self, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
         """A mapping whose keys are all known."""
         if not isinstance(value, dict):
             named = spelled_place(place) if place else f"a {self._what}"
             known = ", ".join(keys)
-            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown_value(value)}")
+            raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {value_in_error(value)}")
         for key in value:
             if not isinstance(key, str) or key not in keys:
                 near = get_close_matches(str(key), keys, n=1)

@@ -15,7 +15,7 @@ Rule 5: what was deleted or redacted is not told from memory. The past is read f
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, TypeAlias
 from uuid import uuid4
-from weakref import WeakSet
 
 from remit.core.failure import RemitError
 from remit.core.journal.arrivals import RunStarted
@@ -48,7 +47,7 @@ from remit.core.run.run_events import (
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription, is_fresh, now_s
+from remit.orchestrate.bus.subscription import Cursors, Delivered, Expect, Subscription, Subscriptions, is_fresh, now_s
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -88,8 +87,9 @@ class Bus:
     def __init__(self, store: Store) -> None:
         self._journal, self._feed, self._catalogue, self._bell = store.journal, store.feed, store.catalogue, store.bell
         self._cursors = Cursors(store.key)
-        self._listeners: dict[Listener, Subject] = {}
-        self._ears: WeakSet[Subscription] = WeakSet()
+        # By the run that each wants to hear of, empty for those of many; so a turn is no dearer for the listeners of others.
+        self._listeners: defaultdict[str, dict[Listener, Subject]] = defaultdict(dict)
+        self._ears = Subscriptions()
         self._known: OrderedDict[str, RunBelonging] = OrderedDict()
         # The newest turns, by run and number; and the last of the feed, in a row; each with the moment it was written or read.
         self._recent: OrderedDict[tuple[str, int], tuple[float, RunEvent]] = OrderedDict()
@@ -112,12 +112,14 @@ class Bus:
 
         The listener of one run is let go when the run has ended.
         """
-        self._listeners[listener] = subject
+        self._listeners[subject.run_id][listener] = subject
+        return partial(self._let_go, listener, subject.run_id)
 
-        def end() -> None:
-            self._listeners.pop(listener, None)
-
-        return end
+    def _let_go(self, listener: Listener, run_id: str) -> None:
+        if (room := self._listeners.get(run_id)) is not None:
+            room.pop(listener, None)
+            if not room:
+                del self._listeners[run_id]
 
     def subscribe(
         self,
@@ -159,11 +161,11 @@ class Bus:
         whose, fields = self.learn(state), partial(run_fields, state.run_id, state)
         for listener in self._covering(whose):
             _call(listener.on_turn, state, turn, of=f"turn {turn.seq}", fields=fields)
-            if state.end.ending is not None and self._listeners.get(listener, ALL).run_id == whose.run_id:
-                self._listeners.pop(listener, None)
+        if state.end.ending is not None:
+            self._listeners.pop(whose.run_id, None)
         if self._ears:
             self._publish(turn_event(whose.run_id, turn))
-            if any(not ear.subject.is_one_run for ear in self._ears):
+            if self._ears.of_many():
                 self._news.set()
 
     def recovered(self, state: RunState, recovery: Recovery) -> None:
@@ -180,14 +182,13 @@ class Bus:
         if self._row_from is not None:
             self._row_from = self._seen
         gone = {run_id, *[name for name, whose in self._known.items() if run_id in whose.lineage]}
-        for ear in tuple(self._ears):
+        for ear in self._ears:
             ear.forget(gone)
 
     def wake(self, run_id: str) -> None:
         """Let the subscribers of a run look at it: it may rest now."""
-        for ear in tuple(self._ears):
-            if ear.subject.run_id == run_id:
-                ear.wake()
+        for ear in self._ears.of_run(run_id):
+            ear.wake()
 
     @property
     def is_heard(self) -> bool:
@@ -199,7 +200,7 @@ class Bus:
         """What passes an answer on that a model begins after a turn; None without a listener."""
         whose = self._known.get(run_id, RunBelonging(run_id))
         listeners = [listener for listener in self._covering(whose) if listener.on_chunk is not None]
-        is_heard_here = bool(listeners) or any(ear.hears(whose) for ear in self._ears)
+        is_heard_here = bool(listeners) or bool(self._ears.hearing(whose))
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
         return AnswerRelay(self, whose, seq, listeners) if is_heard else None
 
@@ -207,11 +208,10 @@ class Bus:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
         # By the look after this one, the turn that it follows has been read.
         look = self.looks + 1 + self._is_looking
-        for ear in tuple(self._ears):
-            if ear.hears(piece.whose):
-                ear.offer(piece, look)
-                if not ear.subject.is_one_run:
-                    self._news.set()
+        for ear in self._ears.hearing(piece.whose):
+            ear.offer(piece, look)
+            if not ear.subject.is_one_run:
+                self._news.set()
         if is_ours and self._bell.is_heard(Topic.CHUNKS):
             self._bell.ring(Topic.CHUNKS, encode_record(replace(piece, teller=self._name)))
 
@@ -319,19 +319,20 @@ class Bus:
         return whose
 
     def _covering(self, whose: RunBelonging) -> list[Listener]:
-        return [listener for listener, subject in self._listeners.items() if subject.covers(whose)]
+        heard = [self._listeners.get(run_id) for run_id in ("", whose.run_id, *whose.lineage)]
+        rooms = [room for room in heard if room]
+        return [listener for room in rooms for listener, subject in room.items() if subject.covers(whose)]
 
     def _publish(self, event: RunEvent) -> None:
         """Put a turn where subscribers of its run find it, and wake them."""
         self._recent[event.run_id, event.seq] = now_s(), event
         self._recent.move_to_end((event.run_id, event.seq))
         self._drop_stale()
-        for ear in tuple(self._ears):
-            if ear.subject.run_id == event.run_id:
-                ear.tell_of(event.seq)
+        for ear in self._ears.of_run(event.run_id):
+            ear.tell_of(event.seq)
 
     def _wake_all(self) -> None:
-        for ear in tuple(self._ears):
+        for ear in self._ears:
             ear.wake()
 
     async def _follow(self) -> None:
@@ -358,9 +359,8 @@ class Bus:
                     _log.warning("turns of other processes could not be read: %s", error, extra=NO_RUN)
                 self._is_looking = False
                 self.looks += 1
-                for ear in tuple(self._ears):
-                    if not ear.subject.is_one_run:
-                        ear.wake()
+                for ear in self._ears.of_many():
+                    ear.wake()
         finally:
             self._row_from = None
             for end in ends:
@@ -372,10 +372,8 @@ class Bus:
             found = await self._feed.since(self._seen, limit=READ_MAX)
             if not found:
                 return
-            wanted = {ear.subject.run_id for ear in self._ears}
-            is_all_wanted = any(not ear.subject.is_one_run for ear in self._ears)
             for written in found:
-                if is_all_wanted or written.run_id in wanted:
+                if self._ears.follows(written.run_id):
                     told = await self._told(written, self._remembered(written.run_id, written.seq))
                     if self.removals != removals:
                         break  # It may have been removed since it was read.

@@ -24,7 +24,7 @@ from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
 from remit.observe.people.packets import too_late
 from remit.orchestrate.executors.human import answer_to
-from remit.orchestrate.executors.reports import PERFORMED, Report
+from remit.orchestrate.executors.reports import PERFORMED, Report, fork_of
 from remit.orchestrate.loop.durability import answer_of
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.live import Live
@@ -91,6 +91,8 @@ class Post:
         try:
             return await self._delivered(signal)
         except (IllegalArrival, RequestRejected) as error:
+            if signal.type is Signal.RETRY and error.code == ArrivalFault.DUPLICATE:
+                return fork_of(signal), ""  # It was delivered before, and its fork is told again.
             if signal.type not in (Signal.APPROVE, Signal.REJECT) or error.code not in _MAYBE_LATE:
                 raise
             turns = [decode_turn(data) for data in await self.hub.runner.journal.read(signal.run_id)]

@@ -4,10 +4,11 @@ import asyncio
 import hmac
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from weakref import WeakSet
 
 from remit.core.failure import RequestRejected
 from remit.core.journal.storage import START, Place, StoreUnusable
@@ -36,6 +37,10 @@ _PURPOSE = b"remit cursors 1"
 Expect: TypeAlias = Callable[[], Awaitable[object]]
 # Letters of answers that wait for one slow subscriber.
 LETTERS_MAX = 64 << 10
+
+
+# So many runs without a subscription may be remembered before they are looked through.
+ROOMS_MIN = 64
 
 
 # For so long what was written or read is told without another look at the store.
@@ -324,3 +329,54 @@ def _bytes_in(since: str | int) -> bytes:
     except ValueError:
         data = b""
     return data if len(data) == _PROOF_BYTES + _PLACE_BYTES else bytes(_PROOF_BYTES + _PLACE_BYTES)
+
+
+class Subscriptions:
+    """The open subscriptions of a process, by the run that each follows; one that no caller holds any more is gone."""
+
+    def __init__(self) -> None:
+        self._all: WeakSet[Subscription] = WeakSet()
+        # Those of several runs, by session, by tenant or with children, and those of each name of a run; empty for none.
+        self._of_many: WeakSet[Subscription] = WeakSet()
+        self._by_run: dict[str, WeakSet[Subscription]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Subscription]:
+        return iter(tuple(self._all))
+
+    def add(self, ear: Subscription) -> None:
+        """Keep a subscription for as long as its caller does."""
+        if len(self._by_run) > 2 * len(self._all) + ROOMS_MIN:
+            self._by_run = {run_id: room for run_id, room in self._by_run.items() if room}
+        self._all.add(ear)
+        self._by_run.setdefault(ear.subject.run_id, WeakSet()).add(ear)
+        if not ear.subject.is_one_run:
+            self._of_many.add(ear)
+
+    def discard(self, ear: Subscription) -> None:
+        """Let a subscription go."""
+        self._all.discard(ear)
+        self._of_many.discard(ear)
+        if (room := self._by_run.get(ear.subject.run_id)) is not None:
+            room.discard(ear)
+            if not room:
+                del self._by_run[ear.subject.run_id]
+
+    def follows(self, run_id: str) -> bool:
+        """Whether any subscription follows many runs, or this one."""
+        return bool(self._of_many or self._by_run.get(run_id))
+
+    def of_run(self, run_id: str) -> tuple[Subscription, ...]:
+        """The subscriptions that follow the run of this name."""
+        return tuple(self._by_run.get(run_id, ()))
+
+    def of_many(self) -> tuple[Subscription, ...]:
+        """The subscriptions that follow more than the turns of one run."""
+        return tuple(self._of_many)
+
+    def hearing(self, whose: RunBelonging) -> list[Subscription]:
+        """The subscriptions that want what a model says in a run."""
+        near = [ear for run_id in ("", whose.run_id, *whose.lineage) for ear in self._by_run.get(run_id, ())]
+        return [ear for ear in near if ear.hears(whose)]

@@ -1,4 +1,4 @@
-"""Shaping: what a model is asked, made to suit it, and what its answer comes to.
+"""The shape of a call: what a model is asked, made to suit it, and what its answer comes to.
 
 Rule 1: an engine with tools of its own gets them; a router shortlists only where there are too many to choose from.
 Rule 2: an engine that calls by grammar never gets tools. While the user's words ask for a tool that was not called yet, it
@@ -38,7 +38,7 @@ from remit.core.run.messages import Message, Role, system_message, user_message
 from remit.core.schema.json_schema import GRAMMAR, LENGTH, Violation
 from remit.core.work.graph import Ask, Graph, NodeKind, NodeOutcome, Sees
 from remit.inference.answers.text_calls import written_in
-from remit.inference.engine import Engine, EngineFault, strict_judge
+from remit.inference.engine import AnyEngine, EngineFault, strict_judge
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.errands import Occasion
 from remit.rerank.router import Router
@@ -142,9 +142,7 @@ def shaped_request(request: ModelRequest, state: RunState) -> tuple[ModelRequest
     schema, grammar = request.schema, request.grammar
     if ask.words or ask.schema or ask.grammar:
         schema, grammar = graph.schemas.get(state.place.node), ask.grammar
-    messages = _seen(request.messages, request.messages[began_at(state) :], ask.sees)
-    if ask.instruction:
-        messages = (*messages, user_message(ask.instruction))
+    messages = shown_at(request.messages, began_at(state), ask)
     changed = replace(request, messages=messages, tools=tools, tool_choice=choice, schema=schema, grammar=grammar)
     return changed, ask
 
@@ -186,8 +184,8 @@ def is_plain(request: ModelRequest, info: ModelInfo) -> bool:
     return not info.calls_by_grammar and not request.grammar and len(request.tools) <= TOOLS_OFFERED_MAX
 
 
-def strictly(shape: Shaped, engine: Engine) -> Shaped:
-    """The same, with its schema as the engine's provider demands it, where it does and where it can be said."""
+def strictly(shape: Shaped, engine: AnyEngine) -> Shaped:
+    """The shape with its schema as the engine's provider demands it, where it does and where it can be said."""
     schema, takes = shape.request.schema, strict_judge(engine)
     if schema is None or shape.request.grammar or takes is None:
         return shape
@@ -201,7 +199,7 @@ def strictly(shape: Shaped, engine: Engine) -> Shaped:
 
 
 def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
-    """For an engine with tools of its own: all of them, or the best of too many and those that were called already."""
+    """For engines with native tool calls: all tools or, if these are too many, the best-ranked and those already called."""
     if given.router is None or len(request.tools) <= TOOLS_OFFERED_MAX:
         return Shaped(request, grammar=request.grammar)
     best = [each.tool for each in given.router.ranked(given.occasion.words, request.tools)[:TOOLS_OFFERED_MAX]]
@@ -364,6 +362,12 @@ def began_at(state: RunState) -> int:
     return len(pinned(state).request.messages) + bool(state.talk.ephemeral)
 
 
+def shown_at(messages: tuple[Message, ...], began: int, ask: Ask) -> tuple[Message, ...]:
+    """What a node shows its model of a conversation that had `began` messages before the run said anything."""
+    shown = _seen(messages, messages[began:], ask.sees)
+    return (*shown, user_message(ask.instruction)) if ask.instruction else shown
+
+
 def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) -> tuple[Message, ...]:
     match sees:
         case Sees.EVERYTHING:
@@ -372,6 +376,8 @@ def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) 
             return messages[: len(messages) - len(tail)]
         case Sees.RESULTS:
             return (*messages[: len(messages) - len(tail)], *_latest_result(tail))
+        case Sees.USER:
+            return tuple([message for message in messages[: len(messages) - len(tail)] if message.role is Role.USER])
 
 
 def _latest_result(tail: Iterable[Message]) -> tuple[Message, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
 from remit.constraint.stack import Constrained, Demand, Misfit, constrain
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import read_json, read_members
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID
@@ -29,7 +29,13 @@ _FIELDS = frozenset({"id", "text", "schema", "resources", "grammar", "repair", "
 _DEMAND_FIELDS = ("schema", "resources", "grammar")
 _NULL = b"null"
 # Which part of a line a refusal speaks of; every other speaks of the line.
-_KEYWORDS = {CONFIG_SCHEMA_INVALID: "schema", GRAMMAR_INVALID: "grammar", GRAMMAR_UNCHECKABLE: "grammar"}
+_NOT_FOUND = ErrorCode.CONFIG_GRAMMAR_NOT_FOUND
+_KEYWORDS = {
+    CONFIG_SCHEMA_INVALID: "schema",
+    GRAMMAR_INVALID: "grammar",
+    _NOT_FOUND: "grammar",
+    GRAMMAR_UNCHECKABLE: "grammar",
+}
 # What is wrong with a line may quote the line.
 _MESSAGE_CHARS_MAX = 300
 

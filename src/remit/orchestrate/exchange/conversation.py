@@ -8,8 +8,9 @@ Rule 4: a text that lives in Blobs is fetched once, when an engine needs it, and
 
 from collections.abc import Awaitable, Callable
 
-from remit.core.journal.arrivals import ModelAnswered, ProposedCall
+from remit.core.journal.arrivals import ModelAnswered
 from remit.core.journal.codec import arguments_in
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall
 from remit.core.record import Text, replace
 from remit.core.run.messages import Message, assistant_message, system_message
@@ -79,11 +80,6 @@ class Conversation:
     @staticmethod
     def _evidence_at(state: RunState) -> int:
         return len(pinned(state).request.messages) - 1
-
-
-def rendered_entry(entry: Message | ModelAnswered) -> Message:
-    """An entry of the context as a message."""
-    return _as_said(entry) if isinstance(entry, ModelAnswered) else entry
 
 
 def _as_said(entry: ModelAnswered) -> Message:

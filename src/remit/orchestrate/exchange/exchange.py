@@ -19,7 +19,7 @@ from remit.core.record import JsonObject, Text
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message, Role
-from remit.inference.engine import Engine, Restarted, StreamChunk
+from remit.inference.engine import AnyEngine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.observe.views.event_log import EventLog, Telling
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class LoopConfig:
     """What an agent works with. `grammar` shapes structured answers only; a chat is free text."""
 
-    engine: Engine
+    engine: AnyEngine
     tools: Registry = field(default_factory=lambda: Registry(()))
     system_prompt: SystemPrompt = ""
     grammar: str = ""
@@ -50,11 +50,11 @@ class LoopConfig:
     context_provider: ContextProvider | None = None
     # What judges answers: named code, and the engine of a judge of their meaning.
     code: Mapping[str, Code] = field(default_factory=dict)
-    judge: Engine | None = None
+    judge: AnyEngine | None = None
     # What looks at proposed calls before they are judged, by name and in this order.
     filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
     # Who is asked in place of the engine when the boundary says `downgrade` and money runs short.
-    downgrade: Engine | None = None
+    downgrade: AnyEngine | None = None
     # How models are sampled, and how long a run may take; its limits of tokens and rounds are the fields above.
     hints: ExecutionHints = field(default_factory=ExecutionHints)
 
@@ -63,7 +63,7 @@ class LoopConfig:
 class SpecializedConfig:
     """What a specialized loop works with; every call begins with nothing but this."""
 
-    engine: Engine
+    engine: AnyEngine
     tools: Registry
     system_prompt: SystemPrompt
     schema: JsonObject

@@ -39,7 +39,7 @@ def context_of(sender: Sender, node: str, calls: tuple[ToolCall, ...], why: str 
 
 
 async def looked(look: ToolCallFilter, call: ToolCall, context: FilterContext) -> Any:
-    """What a filter says of a call."""
+    """The answer of a filter about a call."""
     return await (call_user_code(look, call, context) if takes_context(look) else call_user_code(look, call))
 
 

@@ -4,6 +4,8 @@ Rule 1: one exchange at a time: while a run of the session is open, the next one
 Rule 2: history is what users and assistants said. Tool results and retrieved evidence belong to one run only.
 Rule 3: entries of the session outlive its runs; the next run begins with all of them.
 Rule 4: a run that was tried again stands in its session for what the newest fork of it came to.
+Rule 5: what a session keeps beside its words (decisions and names, by key, as JSON values) goes through the journal first,
+        which is the truth. What is read here is a copy, and every value that is handed out is the reader's own.
 """
 
 import asyncio
@@ -112,10 +114,10 @@ async def last_run(
     if len(tenants := {entry.listing.tenant_id for entry in runs}) > 1:
         message = f"{len(tenants)} tenants have a session {session_id[:80]!r}; say whose is meant with tenant_id"
         raise RequestRejected(SESSION_AMBIGUOUS, message, {"session_id": session_id[:80]})
-    run = (await runner.load(runs[-1].run_id)).state
+    run = await runner.state_at_rest(runs[-1].run_id)
     entries = dict(run.session)
     while fork_id := await _newest_fork(catalogue, run):
-        run = (await runner.load(fork_id)).state
+        run = await runner.state_at_rest(fork_id)
         entries |= await _noted_since_forked(runner, run)
     return Last(runs[-1].listing.ordinal, run, entries)
 
@@ -190,10 +192,6 @@ def _asked(state: RunState) -> tuple[Message, ...]:
     return tuple(m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and not m.tool_calls)
 
 
-# What a session keeps beside its words: decisions and names that carry forward, by key, as JSON values.
-#
-# The journal is the truth; what is read here is a copy of it, and every value that is handed out is the reader's own.
-# Writing goes through the journal first; a later reader reads what was written.
 class SessionState:
     """What a session keeps, by key: JSON values, read from here and written to the journal. Reading is thread-safe."""
 

@@ -1,4 +1,4 @@
-"""Carrying errands to workers: what a model or a tool is to do is queued, and its report is waited for, in whatever process.
+"""The carrier of errands: what a model or a tool is to do is queued, and its report is waited for, in whatever process.
 
 Rule 1: an errand has one name for each attempt, so a driver that takes a run up waits for what another has sent, and sends
         nothing twice.
@@ -21,9 +21,10 @@ from remit.core.record import replace
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
 from remit.orchestrate.errand_ports import Carriage
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.executors.errands import Errand, decode_report, encode_errand, packed
 from remit.orchestrate.executors.performers import PERFORMERS_LOST_MAX
-from remit.orchestrate.executors.prepare import Fetch, prepare
+from remit.orchestrate.executors.prepare import prepare
 from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.live import Live

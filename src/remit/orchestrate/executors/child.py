@@ -16,7 +16,7 @@ from functools import partial
 
 from remit.core.failure import Ending, IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
-from remit.core.journal.codec import encode_signal, from_json
+from remit.core.journal.codec import decode_turn, encode_signal, from_json
 from remit.core.journal.commands import CancelCommand, ForkRun, StartChild, place_in_journal
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import LeaseLost, RunHeld
@@ -30,12 +30,13 @@ from remit.core.work.graph import Node, schema_text
 from remit.core.work.orders import LeasedOrders
 from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
-from remit.kernel.results.grounding import LEFT_MAX, all_left, cut_off_beneath, left_by, refused_by
 from remit.kernel.results.notices import correction
+from remit.kernel.results.proven_effects import LEFT_MAX, all_left, cut_off_beneath, left_by, refused_by
 from remit.kernel.state import RunState, graph_of_run, pinned, waiting_for
 from remit.observe.logs import run_fields
 from remit.observe.views.execution import MORE_TIME, NOT_AGAIN, run_usage, why_ended
 from remit.orchestrate.executors.reports import ChildSaid, Report
+from remit.orchestrate.facts.order_leases import orders_used
 from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.hub import Hub
@@ -255,8 +256,18 @@ class ChildExecutor:
             all_left(map(left_by, ended)),
             denied_by(state),
             tuple(sorted(refused)[:LEFT_MAX]),
+            await self._orders_used(ended),
         )
         return ChildSaid(command.id, state.end.ending, text, spent_by(state), *how)
+
+    async def _orders_used(self, ended: list[RunState]) -> tuple[int, ...] | None:
+        """Which of its leased orders a child has used up, or a run beneath it; None where it was leased none."""
+        leased = pinned(ended[0]).leased
+        if leased is None:
+            return None
+        journal = self._hub.runner.journal
+        turns = [decode_turn(data) for state in ended for data in await journal.read(state.run_id)]
+        return orders_used(leased, turns)
 
     async def _cut_off(self, state: RunState) -> list[RunState]:
         """The runs that were cut off beneath a run when it ended, as they stand: they have nobody else who tells of them."""

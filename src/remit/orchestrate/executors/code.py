@@ -5,6 +5,9 @@ Rule 2: plain functions run in a thread and coroutines on the loop, both within 
 Rule 3: a step gets the kind of value that it takes, and hands on only what can be written down.
 Rule 4: a step works with what stands behind a handle; a validator, a filter and a voter see the handle.
 Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
+Rule 6: evidence for an exchange comes from the context provider of the run's kit. Evidence that cannot be found makes a
+        poorer answer, not a failed run; the failure is recorded. It stands before the last message of the request and
+        becomes no history. A provider that has candidates is asked for those, so that their relevance is reported.
 """
 
 import inspect
@@ -15,16 +18,18 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.context.evidence_message import relevance_of
 from remit.core.failure import ErrorCode, RemitError, RequestRejected, RunFailed
-from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election, ProposedCall
+from remit.core.journal.arrivals import CodeFailed, CodeReturned, ContextFailed, Election
 from remit.core.journal.codec import arguments_in, from_json, to_json
 from remit.core.journal.commands import CallCode
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.messages import Message
+from remit.core.run.messages import Message, system_message
 from remit.core.run.principal import Principal
 from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
+from remit.core.work.goal import PPM
 from remit.core.work.orders import LIST, LOOK_UP, LOOK_UP_ID, TAKE
 from remit.core.work.plan import PLAN_SAID, PlanPolicy, Step
 from remit.core.work.values import ValueKind
@@ -45,6 +50,7 @@ from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
+from remit.orchestrate.inner_runs import inner_runs
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.patterns.handlers import HandlerUnusable, unusable_handler
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
@@ -58,7 +64,6 @@ from remit.validate.breach import breach_text
 from remit.validate.check import Report as RulesReport
 from remit.validate.check import result_of
 
-_PPM = 1_000_000
 # A step hands on lists of responses, and perhaps lists of those.
 _LISTS_MAX = 4
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
@@ -72,7 +77,8 @@ async def run_code(errand: CodeErrand, kit: Kit, resources: ProcessResources) ->
     command = errand.command
     work = _found(errand, kit, resources)
     if work is None:
-        return _failed(errand, f"there is no code here named {command.name[:80]!r}", _FAILED)
+        why = f"there is no code here named {command.name[:80]!r}; give it to the kit under that name"
+        return _failed(errand, why, ErrorCode.CONFIG_PART_MISSING)
     who = _who(errand)
     try:
         return await within(command.timeout_ms, work)
@@ -185,8 +191,10 @@ async def _step(errand: StepErrand, resources: ProcessResources, code: Callable[
     if resources.sealer is not None:
         given = resources.sealer.filled(errand.sender.family, given)
     step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
-    said = await call_user_code(code, step)
+    with inner_runs() as inner:
+        said = await call_user_code(code, step)
     _expect_answer(said)
+    inner.expect_seen()
     if errand.is_check:
         return _returned(command, said)
     if isinstance(said, Step) and said.output is None:
@@ -216,7 +224,7 @@ async def _vote(errand: VoteErrand, resources: ProcessResources, strategy: Any) 
         if not is_settled:
             return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
         return CodeReturned(command.id, problems=(none.message,))
-    confidence_ppm = round(election.confidence * _PPM)
+    confidence_ppm = round(election.confidence * PPM)
     return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
 
 
@@ -280,11 +288,6 @@ def _returned(command: CallCode, said: object) -> Report:
     )
 
 
-# Evidence for an exchange, from the context provider of the run's kit.
-#
-# Evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
-# What was found stands before the last message of the request and becomes no history.
-# A provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
 _UNKNOWN = -1
 
 
@@ -322,10 +325,19 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, resources: ProcessResources
 async def _found_evidence(provider: ContextProvider, query: str, sender: Sender) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
     if not isinstance(provider, _Finder):
-        return await call_user_code(_for_whom(provider.build, sender), query), _UNKNOWN
+        return _messages_in(await call_user_code(_for_whom(provider.build, sender), query)), _UNKNOWN
     candidates = await call_user_code(_for_whom(provider.find, sender), query)
     relevance = relevance_of(candidates)
-    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)
+    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * PPM)
+
+
+def _messages_in(said: object) -> Sequence[Message]:
+    """What a provider made: messages, or the one message or text that it made of all it found."""
+    if isinstance(said, str | Message):
+        return (said if isinstance(said, Message) else system_message(said),)
+    if not isinstance(said, Sequence) or not all(isinstance(message, Message) for message in said):
+        raise TypeError(f"build() gave a {type(said).__name__}; it gives a list of messages, a message or a text")
+    return said
 
 
 def _for_whom(look: Callable[..., Any], sender: Sender) -> Callable[..., Any]:

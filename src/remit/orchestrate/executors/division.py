@@ -1,4 +1,4 @@
-"""How work is divided: what performs the commands of its runs, here or through workers.
+"""The division of work: what performs the commands of its runs, here or through workers.
 
 Rule 1: without workers everything is performed in this process. With them, models and tools are theirs; code of the user,
         retrieval and children stay with the process that drives the run.
@@ -66,7 +66,7 @@ async def _pinned(state: RunState) -> Kit:
 
 
 class DividedWork:
-    """What performs commands."""
+    """The performers of a system: of commands here, and of errands by workers."""
 
     def __init__(self, clock: Clock, vault: Vault, halts: Halts, division: Division = ALONE) -> None:
         self._clock, self._vault, self._halts = clock, vault, halts
@@ -86,7 +86,14 @@ class DividedWork:
         dispatch, runner = self.dispatch, hub.runner
         late = dispatch.on_late = hub.late_delivery.late
         resources = ProcessResources(
-            runner.text, self._vault, sealer, self._halts, self._clock, late, partial(self._claim, hub), bus
+            text=runner.text,
+            vault=self._vault,
+            sealer=sealer,
+            halts=self._halts,
+            clock=self._clock,
+            on_late=late,
+            claim=partial(self._claim, hub),
+            bus=bus,
         )
         performers = Performers(resources)
         self._executors |= {

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from remit.core.failure import InvariantBroken
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
+from remit.core.journal.proposed_call import ProposedCall
+from remit.core.journal.queued import ERRAND_UNREADABLE
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
@@ -22,7 +23,6 @@ from remit.core.run.messages import Message
 from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facts.texts import Kept, stored
 
-ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
 ERRAND_FORMAT = 1
 _PREFIX = bytes([ERRAND_FORMAT])
 

@@ -1,16 +1,18 @@
-"""People: what a person is shown when a run asks, and which question an answer belongs to.
+"""Questions to people: what a person is shown when a run asks, and which question an answer belongs to.
 
 Rule 1: no code here waits for a person: the question stands in the journal, and the run rests until a person answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
-Rule 3: an answer to a packet that names its version is an answer to that version and no other.
+Rule 3: a list of orders is shown by the book that will compare with it, also where a person changes it.
+Rule 4: an answer to a packet that names its version is an answer to that version and no other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from remit.core.failure import ArrivalFault, IllegalArrival, RequestRejected
-from remit.core.journal.arrivals import CodeReturned, Happened, OutcomeJudged, order_of
+from remit.core.journal.arrivals import CodeReturned, Happened, OutcomeJudged
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
+from remit.core.journal.proposed_call import order_of
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import FIELDS, Charges
 from remit.core.limits.tool_policy import gaps_of
@@ -18,12 +20,16 @@ from remit.core.record import BlobRef, JsonObject, replace
 from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.schema.json_text import kept_value, parse_json
-from remit.core.work.orders import CONFIRM, MADE, told_order
+from remit.core.work.orders import CONFIRM, MADE, orders_of, told_order
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
+from remit.observe.linked_turns import fold, read_history
 from remit.observe.people.queue_items import asked_at_ms, escalation_asked
 from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.executors.reports import PersonSaid, Report, report_of
+from remit.orchestrate.facts.texts import text_reader
+from remit.orchestrate.history.replay import kept_texts
+from remit.orchestrate.ports import Blobs, Turns
 
 
 def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
@@ -32,7 +38,7 @@ def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
 
 
 async def approvals_told(state: RunState, turns: Sequence[Turn], fetch: Fetch) -> list[Approval]:
-    """The same, with every text in full."""
+    """The approvals that a run waits for, with every text in full."""
     told: list[Approval] = []
     for asked, question in zip(approvals_in(state, turns), questions(state), strict=True):
         arguments = "" if question.packet is None else question.packet.call.arguments
@@ -52,6 +58,21 @@ async def _orders_shown(turns: Sequence[Turn], fetch: Fetch) -> JsonObject:
         if isinstance(turn.arrival, CodeReturned) and turn.arrival.kind == MADE:
             return {"orders": parse_json(await fetch(turn.arrival.value))}
     return {}
+
+
+# The lines of these orders; raises RequestRejected for orders that cannot be.
+OrderPreview = Callable[[Sequence[JsonObject]], str]
+
+
+async def order_preview(run_id: str, journal: Turns, blobs: Blobs) -> OrderPreview:
+    """How lists of orders in the place of the one that a run asks about would read, with what was looked up for that."""
+    # Only those who change a list pay for the gate that fills it.
+    from remit.orchestrate.facts.gate_trace import traced
+
+    data = await journal.read(run_id)
+    history = read_history(run_id, data)
+    tracer = traced(pinned(fold(history)), history.turns, text_reader(await kept_texts(blobs, data)))
+    return lambda orders: "\n".join(tracer.with_orders(orders_of(list(orders))).lines())
 
 
 def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> Approval:

@@ -27,7 +27,7 @@ from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.inference.answers.text_calls import begins_a_call
 from remit.inference.chain import ChainEngine, Ear
-from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
+from remit.inference.engine import AnyEngine, EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.observe.logs import command_fields
 from remit.orchestrate.bus.bus import AnswerRelay
 from remit.orchestrate.exchange.call_shape import (
@@ -102,7 +102,7 @@ class ModelExecutor:
         return ModelSaid(command.id, found.result, shape.offered, (found.violation,))
 
     async def _answer(
-        self, errand: ModelErrand, kit: Kit, engine: Engine
+        self, errand: ModelErrand, kit: Kit, engine: AnyEngine
     ) -> tuple[Shaped, ModelResult | ShapeBreach] | ModelFailed:
         """The answer with the shape in which it was asked for."""
         command, asking = errand.command, _Asking(self, errand, kit, engine)
@@ -137,7 +137,7 @@ class ModelExecutor:
         whole = _whole(command, result)
         return whole if isinstance(whole, ModelFailed) else (asking.shape, whole)
 
-    async def shaped(self, errand: ModelErrand, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
+    async def shaped(self, errand: ModelErrand, kit: Kit, engine: AnyEngine, info: ModelInfo) -> Shaped:
         """What this engine is to be asked for an errand that cannot go to it as it stands."""
         request, sealer = errand.request, self.resources.sealer
         if request.options and sealer is not None:
@@ -204,7 +204,7 @@ class _Asking:
 
     __slots__ = ("_answer", "_engine", "_errand", "_executor", "_kit", "model", "shape")
 
-    def __init__(self, executor: ModelExecutor, errand: ModelErrand, kit: Kit, engine: Engine) -> None:
+    def __init__(self, executor: ModelExecutor, errand: ModelErrand, kit: Kit, engine: AnyEngine) -> None:
         self._executor = executor
         self._errand = errand
         self._kit = kit
@@ -213,7 +213,7 @@ class _Asking:
         self.model = ""
         self.shape = _UNASKED
 
-    async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
+    async def __call__(self, asked: AnyEngine, ear: Ear) -> ModelResult:
         if isinstance(asked, ChainEngine):
             return await asked.first_served(self)
         errand, sealer = self._errand, self._executor.resources.sealer
@@ -248,7 +248,7 @@ class _Asking:
         return self._answer.send if self.shape.hearing is _ALL else _Held(self._answer.send).send
 
 
-async def _infer(engine: Engine, request: ModelRequest, on_chunk: StreamHandler | None) -> ModelResult:
+async def _infer(engine: AnyEngine, request: ModelRequest, on_chunk: StreamHandler | None) -> ModelResult:
     """The answer of an engine. One that takes the request alone may be no coroutine, and tells its answer as one piece."""
     infer: Callable[..., Any] = engine.infer
     function = getattr(infer, "__func__", infer)

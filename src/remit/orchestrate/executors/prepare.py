@@ -1,4 +1,4 @@
-"""Making an errand of a command: beside the state of its run, in the process that drives it, just before it goes out.
+"""Preparing an errand of a command: beside the state of its run, in the process that drives it, just before it goes out.
 
 Rule 1: whatever performing takes of a run's state is put into the errand; its performer is not given the state.
 Rule 2: what all errands of a run have in common is made once.
@@ -11,7 +11,7 @@ from typing import Any
 
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
-from remit.core.record import Text, replace
+from remit.core.record import replace
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Role
 from remit.core.work.graph import NodeKind
@@ -21,6 +21,7 @@ from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned, standing_at
 from remit.observe.views.execution import offered_tools
 from remit.orchestrate.exchange.call_shape import began_at, is_checked, occasion_of, shaped_request
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.exchange.filters import unseen_because
 from remit.orchestrate.executors.errands import (
     Errand,
@@ -44,13 +45,11 @@ from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.wire.inbound import call_metadata, given_context
 
-# Gives a text in full, wherever it lives.
-Fetch = Callable[[Text], Awaitable[str]]
 Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 
 
 class ErrandTerms:
-    """What all errands of a run have in common: their sender, the terms of a model call, and the models."""
+    """The terms that all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
     __slots__ = ("checked", "filters", "metadata", "models", "routing", "sender", "terms")
 
@@ -93,7 +92,7 @@ def prepare(live: Live, command: Command, fetch: Fetch) -> Awaitable[Errand]:
 
 
 def common_of(live: Live) -> ErrandTerms:
-    """What all errands of a run have in common."""
+    """The terms that all errands of a run have in common."""
     common = live.common
     if common is None:
         common = live.common = ErrandTerms(live.run_id, live.state)
@@ -127,7 +126,14 @@ async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
     state, common = live.state, common_of(live)
     sender, metadata = common.sender, common.metadata
     if common.filters and (unseen := unseen_because(state, command)):
-        return ToolErrand(sender, command, standing_at(state).name, common.filters, unseen, metadata)
+        return ToolErrand(
+            sender=sender,
+            command=command,
+            node=standing_at(state).name,
+            filters=common.filters,
+            unseen=unseen,
+            metadata=metadata,
+        )
     return ToolErrand(sender, command, metadata=metadata) if metadata else ToolErrand(sender, command)
 
 
@@ -151,7 +157,7 @@ async def _code(live: Live, command: CallCode, fetch: Fetch) -> Errand:
     if command.name == LOOK_UP:
         return await _look_ups(live, command, node.name, fetch)
     if command.name == TAKE:
-        made = orders_said(await fetch(state.result.answer), pinned(state).tools)
+        made = orders_said(await fetch(state.result.answer), pinned(state).tools, await _words(state, fetch))
         return ProposeErrand(sender, command, node.name, (), canonical_json(orders_json(made)).decode())
     if command.name == LIST:
         return ProposeErrand(sender, command, node.name)
@@ -171,8 +177,14 @@ async def _look_ups(live: Live, command: CallCode, node: str, fetch: Fetch) -> E
     state, sender, manifest = live.state, common_of(live).sender, pinned(live.state)
     if manifest.request.orders or any(node.code == TAKE for node in manifest.graph.nodes):
         return ProposeErrand(sender, command, node)
-    made = orders_said(await fetch(state.result.answer), pinned(state).tools)
+    made = orders_said(await fetch(state.result.answer), pinned(state).tools, await _words(state, fetch))
     return ProposeErrand(sender, command, node, reads_of(made), canonical_json(orders_json(made)).decode())
+
+
+async def _words(state: RunState, fetch: Fetch) -> str:
+    """Everything that the user wrote."""
+    said = [message.content for message in pinned(state).request.messages if message.role is Role.USER]
+    return "\n".join([await fetch(one) for one in said])
 
 
 async def _retrieve(live: Live, command: Retrieve, _: Fetch) -> Errand:

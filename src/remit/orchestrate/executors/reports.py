@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 
 from remit.core.failure import NO_DENIALS, Denials, Ending, ErrorCode
 from remit.core.journal import arrivals, commands
-from remit.core.journal.arrivals import Arrival, Happened
+from remit.core.journal.arrivals import Arrival, Happened, ModelFailed
 from remit.core.journal.commands import CallTool, Command
 from remit.core.limits.budget import Charges
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject, Record
 from remit.core.run.inference import ModelResult
+from remit.core.run.lineage import derived_id
 from remit.core.run.signals import Signal, UserSignal
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
@@ -85,6 +86,8 @@ class ChildSaid(Record, tag=True):
     denials: Denials = NO_DENIALS
     # Effects that it proposed and was refused for want of authority, or by a person.
     refused: tuple[tuple[str, bytes], ...] = ()
+    # Of the orders that it was leased, those of which a call was proposed; None where that is not known.
+    orders: tuple[int, ...] | None = None
 
 
 class CodeProposed(Record, tag=True):
@@ -165,7 +168,7 @@ Report: TypeAlias = (
 
 
 def report_of(signal: UserSignal) -> Report:
-    """What a signal from outside reports to its run."""
+    """The report that a signal from outside makes to its run."""
     by, payload = signal.user_id, signal.payload
     match signal.type:
         case Signal.CANCEL:
@@ -182,21 +185,42 @@ def report_of(signal: UserSignal) -> Report:
         case Signal.FEEDBACK:
             return PersonSaid(by, str(payload["text"]))
         case Signal.RETRY:
-            return arrivals.RetryRequested(by, str(payload.get("reason", "")))
+            return arrivals.RetryRequested(by, str(payload.get("reason", "")), retry_key(signal))
+
+
+def retry_key(signal: UserSignal) -> str:
+    """What a retry is told apart by: without chance, so that one that is delivered again is known."""
+    return derived_id(signal.run_id, signal.signal_id)
+
+
+def fork_of(signal: UserSignal) -> str:
+    """The fork that a retry orders, however often it is delivered."""
+    return derived_id(signal.run_id, retry_key(signal))
 
 
 def report_of_broken(command: Command, why: str) -> Report:
-    """What is reported of a command whose executor did not: it may have done everything, or nothing."""
+    """The report on a command whose executor gave none: it may have done everything, or nothing."""
     return _BROKEN[type(command)](command, why)
 
 
 def unperformed(command: Command) -> Report:
-    """What is reported of a command that has no performer here: nothing was done."""
+    """The report on a command that has no performer here: nothing was done."""
     why = f"there is no performer for {type(command).__name__} here"
     if isinstance(command, commands.CallModel):
         return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, why)
     if isinstance(command, CallTool):
         return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, why)
+    return report_of_broken(command, why)
+
+
+def unequipped(command: Command, why: str) -> Report:
+    """What is reported of a command whose performer could not make what it works with: nothing was done, nor ever will be."""
+    if isinstance(command, commands.CallModel):
+        return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_PART_MISSING, why)
+    if isinstance(command, CallTool):
+        return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"tool {command.tool!r} was not called: {why}")
+    if isinstance(command, commands.CallCode):
+        return arrivals.CodeFailed(command.id, why, ErrorCode.CONFIG_PART_MISSING)
     return report_of_broken(command, why)
 
 
@@ -222,3 +246,20 @@ _BROKEN: Mapping[type[Command], Callable[[Any, str], Report]] = MappingProxyType
 
 # Every other command is a timer, a question, or a message to the performer of another.
 PERFORMED: frozenset[type[Command]] = frozenset(_BROKEN)
+
+
+def report_words(report: Report) -> str:
+    """A report as a sentence that says what came of its errand, for people."""
+    match report:
+        case ToolSaid() if report.result.is_error:
+            return f"it was performed, and its tool says: {report.result.error}"
+        case ToolSaid():
+            return f"it was performed: {report.result.content}"
+        case ModelSaid():
+            return f"the model answered: {report.result.content}"
+        case ToolBroke():
+            return f"it failed with {report.code.value}: {report.error}"
+        case ModelFailed():
+            return f"it failed with {report.code.value}: {report.message}"
+        case _:
+            return "it was performed"

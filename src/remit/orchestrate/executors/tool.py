@@ -70,8 +70,9 @@ class ToolExecutor:
         left = [late for late in self._left if not late.done()]
         for late in left:
             call = self._left[late]
-            fields = run_fields(call.run_id, command_id=call.command_id)
-            _log.warning("tool %s is left running; what it comes to is told to no run", call.tool, extra=fields)
+            if _log.hasHandlers():
+                fields = run_fields(call.run_id, command_id=call.command_id)
+                _log.warning("tool %s is left running; what it comes to is told to no run", call.tool, extra=fields)
             late.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
@@ -91,18 +92,16 @@ class ToolExecutor:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"there is no tool here named {command.tool!r}")
         told = command.arguments
         # Unless a handle is to be filled in, the tool is called with the very text that was judged.
-        canonical = told if type(told) is str and HANDLE_MARK not in told else ""
-        if canonical and not errand.unseen and not resources.vault.redactor.names:
-            arguments: JsonObject = kept_value(canonical)
-        else:
+        arguments: JsonObject | str = told if type(told) is str and HANDLE_MARK not in told else ""
+        if not arguments or errand.unseen or resources.vault.redactor.names:
             given = await self._given(errand, kit)
             if isinstance(given, Record):
                 return given
-            arguments = given
+            arguments = arguments or given
         # A call that changes nothing and waits for nothing can neither be taken back nor be halted before it begins.
         is_gated = command.mutating or tool.available is not None or tool.definition.secrets
         gate = partial(self._pass, errand) if is_gated else None
-        attempt = Attempt(tool, arguments, command.key, resources.vault, gate, canonical, errand.metadata)
+        attempt = Attempt(tool, arguments, command.key, resources.vault, gate, errand.metadata)
         # The loop's own clock never goes back, and is played where the loop is.
         now_s = asyncio.get_running_loop().time
         began_s = now_s()
@@ -202,10 +201,11 @@ class ToolExecutor:
 
     def _leave(self, errand: ToolErrand, attempt: Attempt) -> None:
         """Keep an eye on a call that was cut off; what it comes to is told when it is known."""
-        command, sender, late = errand.command, errand.sender, attempt.late
+        command, sender, late = errand.command, errand.sender, attempt.left()
         if late is None:
             return
-        if attempt.is_abandoned:
+        # A program that logs nothing may simply exit, without a word on stderr; its run tells of the call all the same.
+        if attempt.is_abandoned and _log.hasHandlers():
             fields = command_fields(sender.run_id, sender.correlation(command.id))
             _log.warning("tool %s does not stop, was abandoned and may still be running", command.tool, extra=fields)
         self._left[late] = Abandoned(sender.run_id, command.id, command.tool)

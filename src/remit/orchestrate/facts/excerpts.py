@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary, Condition
-from remit.core.limits.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, raised_by, says_tests_failed, values_at
+from remit.core.limits.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, raised_by, says_tests_failed, values_under
 from remit.core.limits.tools import ToolDefinition
 from remit.core.limits.trust import Reads
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.regex import regex
+from remit.core.run.contract import named_user
 from remit.core.run.manifest import Manifest
 from remit.core.work.goal import Goal
 from remit.kernel.authority.call_flags import infers_tests
-from remit.kernel.authority.conditions import looks_for_claims
+from remit.kernel.authority.conditions import looks_for_assertions
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facts.texts import note
 from remit.validate.leaks import leaks_in
@@ -78,7 +79,7 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
 
 def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[str, ...]:
     """The flags that a result raises: what its tool declares, a record of another person, and what is or looks like a secret."""
-    boundary, user = manifest.boundary, manifest.request.user_id
+    boundary, user = manifest.boundary, named_user(manifest.request)
     whose = [path for path, kind in tool.trust.fields if kind in boundary.identities] if user else []
     found: tuple[str, ...] = ()
     is_test = infers_tests(tool)
@@ -88,7 +89,7 @@ def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[st
         except (ValueError, RecursionError):
             result = content
         found = (TESTS_FAILED,) if is_test and says_tests_failed(result) else raised_by(tool.flags, result)
-        named = [value for path in whose for value in values_at(result, path) or ()]
+        named = [value for path in whose for value in values_under(result, path) or ()]
         if any(str(value) != user for value in named if value is not None):
             found += (OTHER_USER,)
     is_secret = tool.trust.reads is Reads.SECRET and _asks_for(boundary, SECRET_READ)
@@ -117,7 +118,7 @@ def claims_in(text: str) -> tuple[str, ...]:
 
 def ungrounded_in(state: RunState, said: str, tracer: "Tracer | None") -> tuple[str, ...]:
     """What an answer presents as verified: links that were not observed, and claims where nothing was observed."""
-    if not looks_for_claims(pinned(state).boundary):
+    if not looks_for_assertions(pinned(state).boundary):
         return ()
     links = () if tracer is None else tracer.unseen_links(said)
     has_looked = bool(state.effects.committed) or state.talk.relevance_ppm >= 0

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, ProposedCall
+from remit.core.journal.arrivals import Arrival
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.commands import AskHuman, CallCode, CallTool, Command, ReconcileTool
+from remit.core.journal.proposed_call import ProposedCall
+from remit.core.limits.argument_paths import root_of
 from remit.core.limits.tools import ToolCall
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.run.manifest import Manifest
@@ -89,7 +91,7 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.CancelRequested: (("by",), ("reason",)),
         arrivals.PauseRequested: (("by",), ()),
         arrivals.ResumeRequested: (("by",), ()),
-        arrivals.RetryRequested: (("by",), ("reason",)),
+        arrivals.RetryRequested: (("by", "key"), ("reason",)),
         arrivals.RunForked: (("by",), ()),
         arrivals.SessionNoted: (("by", "key"), ()),
         arrivals.SourcesAccepted: (("by",), ()),
@@ -225,10 +227,10 @@ class Facts:
         call_id = name(call.id) or f"call-{place}"
         # The result of the call, whatever it will be, repeats its name and its id.
         bound = 2 * len((tool_name + call_id).encode()) + MESSAGE_TOKENS_OVERHEAD
-        if tracer is not None:
-            arguments = tracer.resolved(arguments)
         try:
-            canonical = canonical_json(arguments)
+            said = canonical = canonical_json(arguments)
+            if tracer is not None and (arguments := tracer.resolved(call.arguments, said)) is not call.arguments:
+                canonical = canonical_json(arguments)
         except NotCanonical as error:
             return _unfit(call_id, tool_name, "canonical", str(error)), bound
         if canonical[0] != _OBJECT:
@@ -241,7 +243,7 @@ class Facts:
             text, short = stored_bytes(canonical, digest, kept), ""
             if tool is not None and is_looked_into(state, tool):
                 boundary = pinned(state).boundary
-                control = [control for control, _ in tool.control_args]
+                control = [root_of(path) for path, _ in tool.control_args]
                 control += [one for one, value in arguments.items() if people_in({one: value}, tool, boundary)]
                 control += [one for one in arguments if is_path(one, tool)]
                 short = abridged(arguments, boundary.conditions, control)
@@ -249,8 +251,7 @@ class Facts:
         boundary = pinned(state).boundary
         if tool is not None and boundary.conditions and carries_secret(boundary, canonical.decode()):
             proposed = replace(proposed, carries_secret=True)
-        if tracer is not None and arguments is not call.arguments:
-            said = canonical_json(call.arguments)
+        if arguments is not call.arguments:
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
         return proposed, bound + len(canonical)
 

@@ -4,8 +4,8 @@ Rule 1: a tool says nothing to the gate that its definition does not hold, and h
 Rule 2: what is kept of a verdict is short and is for people; the decision itself is one word.
 """
 
-from remit.core.journal.arrivals import Provenance
 from remit.core.journal.commands import StartChild
+from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
@@ -13,8 +13,8 @@ from remit.core.run.manifest import Manifest
 from remit.core.work.goal import JUDGE_MARK
 from remit.core.work.orders import told_order
 from remit.orchestrate.patterns.planned_graph import PLANNED
-from remit.provenance.gate_verdict import VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict, shown_value
-from remit.provenance.handles import as_handle
+from remit.provenance.gate_verdict import VALUE_SHOWN_CHARS_MAX, Argument, Decision, GateVerdict
+from remit.provenance.origins.handles import as_handle
 
 # What the gate says to a run in which a text was lost.
 RESULT_LOST = "RESULT_LOST"
@@ -35,7 +35,7 @@ _PROVENANCE = {
 
 
 def declared(tool: ToolDefinition) -> JsonObject:
-    """What a tool tells the gate, in the words of its protocol."""
+    """The declaration of a tool, in the words of the gate's protocol."""
     trust = tool.trust
     said: JsonObject = {
         "name": tool.name,
@@ -100,11 +100,10 @@ def _origin(argument: Argument) -> ValueOrigin:
         where = f"request[{argument.span[0]}:{argument.span[1]}]"
     elif argument.origin is not None:
         where = as_handle(argument.origin)
-    value = shown_value(argument.value)
     code = argument.code.value if argument.code is not None else ""
     return ValueOrigin(
         argument.path[:PATH_CHARS_MAX],
-        value if isinstance(value, str) else str(value)[:VALUE_SHOWN_CHARS_MAX],
+        str(argument.value)[:VALUE_SHOWN_CHARS_MAX],
         argument.bound_by,
         where,
         code,

@@ -1,4 +1,4 @@
-"""Tracing: the gate of provenance follows a run, so that each proposed call is judged by where its values come from.
+"""The trace of a run: the gate of provenance follows it, so that each proposed call is judged by where its values come from.
 
 Rule 1: the gate is a function of the run's turns and the texts they name. It is no state of its own: a process that loses it
         makes it again from the journal, and an audit does the same. So calls are judged as they are written down.
@@ -18,9 +18,10 @@ from typing import Any
 
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, Happened, ProposedCall, Provenance
+from remit.core.journal.arrivals import Arrival, Happened
 from remit.core.journal.codec import arguments_in
 from remit.core.journal.commands import AskHuman, StartChild
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import Authority
@@ -39,18 +40,18 @@ from remit.core.work.orders import (
     Order,
     orders_of,
     reads_of,
-    ways_of,
 )
-from remit.kernel.results.grounding import LEFT_MAX
 from remit.kernel.rules.tool import leaves_open
 from remit.orchestrate.facts.gate_facts import declared, found, usable_by
+from remit.orchestrate.facts.order_leases import used_by
 from remit.orchestrate.facts.proposals import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.texts import Read
 from remit.provenance.call_log import Call
-from remit.provenance.gate import Gate, start
+from remit.provenance.gate import Gate, is_object, start
 from remit.provenance.gate_verdict import SILENCE, Decision, GateVerdict, Objection
-from remit.provenance.handles import resolve
 from remit.provenance.order_book import OrderBook, leased_book
+from remit.provenance.order_checks import check_orders
+from remit.provenance.origins.handles import HANDLE_SIGN, resolve
 
 # Who answers where no person does.
 _AUDIT = "audit"
@@ -126,32 +127,33 @@ class Tracer:
         return tuple([ToolCall(f"{LOOK_UP_ID}{place}", *read) for place, read in enumerate(_parsed(reads), 1)])
 
     def with_orders(self, orders: tuple[Order, ...]) -> OrderBook:
-        """The book with these orders in place of others, filled from what was looked up; raises RequestRejected."""
+        """The book with these orders in place of others; raises RequestRejected for what no tool could carry out."""
+        check_orders(orders, self._gate.tools)
+        return self._amended(orders)
+
+    def _amended(self, orders: tuple[Order, ...]) -> OrderBook:
+        """The book with these orders in place of others, filled from what was looked up."""
         book = self._gate.book
         return OrderBook(orders, self._gate.tools, is_confirmed=False) if book is None else book.amended(orders)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of all that was read so far, asked for or not: a run that goes on from here begins with them."""
-        return self._gate.evidence.has_read
+        return self._gate.grounds.has_read
 
     def is_at(self, seq: int) -> bool:
         """Whether it has followed the run up to this turn and knows of nothing that came to nothing after it."""
         return self.seq == seq and not self._judged
 
-    def resolved(self, arguments: Any) -> Any:
-        """The arguments with every handle replaced by the value it names."""
-        if (
-            not self._judges_changes
-            or not isinstance(arguments, dict)
-            or not all(isinstance(name, str) for name in arguments)
-        ):
+    def resolved(self, arguments: Any, canonical: bytes = HANDLE_SIGN) -> Any:
+        """The arguments with every handle replaced by the value it names; their canonical form tells that there is none."""
+        if HANDLE_SIGN not in canonical or not self._judges_changes or not is_object(arguments):
             return arguments
-        return resolve(arguments, self._gate.evidence.index)[0]
+        return resolve(arguments, self._gate.grounds.index)[0]
 
     def unseen_links(self, text: str) -> tuple[str, ...]:
         """The links in a text that neither a message nor any result has shown."""
-        return self._gate.evidence.unseen_links(text, self._told)
+        return self._gate.grounds.unseen_links(text, self._told)
 
     def traced(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
         """A call with what the gate finds about it: the call at this place of the answer that turn `seq` brings."""
@@ -163,7 +165,7 @@ class Tracer:
             return call
         if self.is_lost:
             # It is unknown what it was.
-            self._gate.evidence.has_private = True
+            self._gate.grounds.has_private = True
         verdict = self._judge(_name(seq, place), call.tool, text)
         self._judged.add(_name(seq, place))
         is_read = not self._is_mutating(call.tool)
@@ -189,6 +191,8 @@ class Tracer:
             self._judged.difference_update(names)
         if isinstance(arrival, arrivals.ApprovalGiven):
             self._note_yes(arrival, turn, read)
+        if isinstance(arrival, arrivals.ChildEnded):
+            self._end_lease(arrival)  # What comes back may be leased to the next child in the same turn.
         for decision, name in self._proposals.decided(turn.decisions):
             if isinstance(decision, ToolCallRefused):
                 self._note_refused(name, decision, arrival)
@@ -218,7 +222,7 @@ class Tracer:
             if said is None:
                 self._miss()
             elif said:
-                self._gate.book = self.with_orders(orders_of(parse_json(said)))
+                self._gate.book = self._amended(orders_of(parse_json(said)))
             self._gate.confirm(arrival.by, turn.at_ms)
         if self._manifest.host is not None:
             self._for_values.setdefault(arrival.command_id, []).append(arrival.for_values)
@@ -252,7 +256,7 @@ class Tracer:
         held = ledger.held(name)
         if held is not None:
             if isinstance(arrival, arrivals.ApprovalGiven) and all(self._for_values.pop(arrival.command_id, (False,))):
-                self._gate.evidence.approved |= {(held.tool, kind, value) for kind, value in held.unbound}
+                self._gate.grounds.approved |= {(held.tool, kind, value) for kind, value in held.unbound}
             ledger.approve(held, arrival.by if isinstance(arrival, arrivals.ApprovalGiven) else _AUDIT)
             ledger.spend_approval(held)
             if name not in self._let and isinstance(arrival, arrivals.ApprovalGiven):
@@ -361,23 +365,21 @@ class Tracer:
     def _lease(self, command_id: str, tools: Iterable[str]) -> None:
         book, closed = self._gate.book, self._gate.ledger.carried_out
         leased = None if book is None else book.lease(frozenset(tools), closed)
-        if leased is not None:
+        if book is not None and leased is not None:
             self.leases[command_id] = leased
             closed.update(leased.numbers)
+            book.leased.update(leased.numbers)
 
     def _end_lease(self, arrival: arrivals.ChildEnded) -> None:
-        """Take back what a child was leased, but for orders whose tool it used, or may have used: those are used up."""
-        leased = self.leases.pop(arrival.command_id, None)
-        if leased is None or len(arrival.left) >= LEFT_MAX:
+        """Take back what a child was leased and has not used up."""
+        leased, book = self.leases.pop(arrival.command_id, None), self._gate.book
+        if leased is None or book is None:
             return
-        used = {tool for tool, _ in (*arrival.observed, *arrival.left)}
-        for number, order in zip(leased.numbers, leased.orders, strict=True):
-            if used.isdisjoint(way.tool for way in ways_of(order)):
-                self._gate.ledger.carried_out.discard(number)
+        book.leased.difference_update(leased.numbers)
+        self._gate.ledger.carried_out.difference_update(set(leased.numbers).difference(used_by(arrival, leased)))
 
     def hear_child(self, arrival: arrivals.ChildEnded, read: Read) -> None:
         """Note what a child said: text, and as private as anything it could have read."""
-        self._end_lease(arrival)
         self._show("", self._proposals.ordered(arrival.command_id).tool, read(arrival.text))
 
     def hear_code(self, arrival: arrivals.CodeReturned, read: Read) -> None:
@@ -407,7 +409,7 @@ class Tracer:
         if said is None:
             self._miss()
             return
-        self._gate.book = self.with_orders(orders_of(parse_json(said)))
+        self._gate.book = self._amended(orders_of(parse_json(said)))
         if arrival.by:
             self._gate.confirm(arrival.by, self._at_ms)
 

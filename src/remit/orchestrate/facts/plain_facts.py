@@ -10,22 +10,21 @@ from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.record import replace, size_bytes
 from remit.core.secrets.seal import SECRET_EXPOSED
-from remit.kernel.people.hold import UNTOLD
-from remit.kernel.results.grounding import LEFT_MAX
+from remit.core.work.goal import PPM
+from remit.kernel.people.clock_stop import UNTOLD
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD, failure_bound
+from remit.kernel.results.proven_effects import LEFT_MAX
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors import reports
 from remit.orchestrate.facts.answer_evidence import objections_of
 from remit.orchestrate.facts.excerpts import secret_flag
+from remit.orchestrate.facts.order_leases import said_used
 from remit.orchestrate.facts.texts import Kept, clean, cut_figure, cut_usage, name, note, person, stored
 
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
 # Ten minutes: a tool that wants to be left alone for longer has told a run to come another day.
 RETRY_AFTER_MS_MAX = 600_000
-
-# A whole, in millionths.
-_PPM = 1_000_000
 
 
 def tool_failed(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
@@ -49,7 +48,7 @@ def tool_failed(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arriv
 
 
 def child_ended(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
-    """What a child run came to."""
+    """The end of a child run as an arrival."""
     text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
     return arrivals.ChildEnded(
         command_id=report.command_id,
@@ -60,7 +59,7 @@ def child_ended(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arriv
         error=report.error,
         message=note(report.message),
         usage=cut_usage(report.usage),
-        problems=objections_of(state, report),
+        problems=objections_of(state, report) if report.orders is None else said_used(report.orders),
         stood_ms=UNTOLD if report.stood_ms == UNTOLD else cut_figure(report.stood_ms),
         observed=tuple((name(tool), cut_figure(times)) for tool, times in report.observed),
         left=tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
@@ -74,7 +73,7 @@ def context_found(state: RunState, report: reports.ContextSaid, kept: Kept) -> A
     text = clean(report.text)
     bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
     relevance_ppm = report.relevance_ppm if type(report.relevance_ppm) is int else -1
-    return arrivals.ContextFound(report.command_id, stored(text, kept), bound, max(-1, min(relevance_ppm, _PPM)))
+    return arrivals.ContextFound(report.command_id, stored(text, kept), bound, max(-1, min(relevance_ppm, PPM)))
 
 
 def person_spoke(state: RunState, report: reports.PersonSaid, kept: Kept) -> Arrival:
@@ -87,7 +86,7 @@ def person_spoke(state: RunState, report: reports.PersonSaid, kept: Kept) -> Arr
 
 
 def text_shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
-    """What an agent elsewhere was shown."""
+    """A text that an agent elsewhere was shown, as an arrival."""
     text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
     made = arrival.made
     made = None if made is None else replace(made, call_id=name(made.call_id), tool=name(made.tool))
@@ -104,7 +103,7 @@ def model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> 
 
 
 def code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
-    """What code of the user returned."""
+    """The value that code of the user returned, as an arrival."""
     value = stored(clean(arrival.value), kept) if isinstance(arrival.value, str) else arrival.value
     problems = tuple([note(problem) for problem in arrival.problems[:PROBLEMS_MAX]])
     passed, failed = cut_figure(arrival.checks_passed), cut_figure(arrival.checks_failed)

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, ProposedCall
+from remit.core.journal.arrivals import Arrival
 from remit.core.journal.commands import AskHuman, CallTool, ReconcileTool, StartChild
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import FallbackChosen, QuestionSettled, ToolCallRefused
 from remit.core.journal.turn import Decision
 
@@ -86,7 +87,7 @@ class Proposals:
         self._ordered[command_id] = ordered
 
     def ordered(self, command_id: str) -> Ordered:
-        """What performs a command."""
+        """The name of the call that a command performs, and its tool."""
         return self._ordered.get(command_id, NOBODY)
 
     def _note(self, decision: About, found: Proposed) -> None:
@@ -109,7 +110,7 @@ class Proposals:
 
 
 def _about_a_call(decision: Decision) -> About | None:
-    """The decision, if it is about a call. A question is if it holds one or is one; if it is about an outcome, it is not."""
+    """The decision, if it concerns a call: a question does if it holds one or was asked by one, not if it is about an outcome."""
     if isinstance(decision, CallTool | StartChild | ToolCallRefused):
         return decision
     if not isinstance(decision, AskHuman):

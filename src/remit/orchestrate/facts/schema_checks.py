@@ -56,7 +56,7 @@ class Checks:
         return () if checker.is_valid(value) else tuple(map(_shortened, checker.violations(value)))
 
     def violations_in_arguments(self, schema: JsonObject, arguments: JsonObject) -> tuple[Violation, ...]:
-        """The same for arguments that have a canonical form, and so are known to be JSON."""
+        """The violations in arguments that have a canonical form, and so are known to be JSON."""
         entry = self._compiled.get(id(schema))
         try:
             if entry is not None and type(entry[1]) is Checker and entry[1].fits(arguments):
@@ -67,8 +67,6 @@ class Checks:
 
     def mended(self, schema: JsonObject, text: str) -> Mended:
         """A text held to a schema by the constraint stack: as it stands where it fits, repaired where that is certain."""
-        if self._is_fitting(schema, text):
-            return Mended(text)
         entry = self._demands.get(id(schema))
         try:
             demand = Demand(schema) if entry is None else entry[1]
@@ -79,18 +77,13 @@ class Checks:
                 del self._demands[next(iter(self._demands))]
             self._demands[id(schema)] = (schema, demand)
         found = constrain(text, demand)
+        if found.ok and not found.repairs:
+            return Mended(text)
         if found.ok:
             return Mended(to_json(found.value), (), tuple([repair_line(repair) for repair in found.repairs]))
         keyword = NO_JSON if found.code == ErrorCode.CONSTRAINT_JSON_INVALID else ""
         breaches = [Violation(breach.path, keyword or breach.keyword, breach.message) for breach in found.violations]
         return Mended(text, tuple(map(_shortened, breaches)))
-
-    def _is_fitting(self, schema: JsonObject, text: str) -> bool:
-        """Whether a text is JSON that fits, and no more: saying where it does not costs many times as much."""
-        entry = self._compiled.get(id(schema))
-        checker = self._compile(schema) if entry is None else entry[1]
-        value, fault = _parsed(text)
-        return fault is None and isinstance(checker, Checker) and checker.is_valid(value)
 
     def violations_in_json(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
         """Where the value of a JSON text breaks a schema; a text that is no JSON breaks every schema."""
@@ -98,7 +91,7 @@ class Checks:
         return self.violations(schema, value) if fault is None else (fault,)
 
     def violations_in_result(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
-        """The same for a tool's result, which may be plain text: that is a JSON string to its schema.
+        """The violations in a tool's result, which may be plain text: that is a JSON string to its schema.
 
         A text that looks like JSON may still be meant as the text it is, where the schema gives texts a form.
         """

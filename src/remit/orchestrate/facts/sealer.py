@@ -1,4 +1,4 @@
-"""Keeping secrets out: what looks like one is sealed beside the journal behind a handle, and values of the vault are redacted.
+"""The sealer of secrets: what looks like one is sealed beside the journal behind a handle, and values of the vault are redacted.
 
 Rule 1: every text is looked at before anything is made of it that is written: requests at their start, reports before
         they become arrivals, signals before they are left for another process.
@@ -9,6 +9,9 @@ Rule 3: a handle is filled in just before a call is made, and only where its val
 Rule 4: a handle that comes in, and was given out neither here nor in what the run has shown, is made up; it is written as
         one of the kind `unknown`, so that no run waits for a value that never was.
 Rule 5: a value of the vault that a person tells is a secret like any other.
+Rule 6: no value of the vault stands in an arrival. A tool's report is redacted by its executor, which may tell it late;
+        every other report where it is received. What a model said is marked apart: it should never have had a secret, so a
+        call with such an argument is not made, and an answer with one is none.
 """
 
 import re
@@ -17,11 +20,11 @@ from functools import partial
 from itertools import pairwise
 from operator import attrgetter, is_
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.core.journal.arrivals import RunHalted, RunStarted
 from remit.core.limits.tools import ToolCall
-from remit.core.record import Record, field_values, replace, text_paths
+from remit.core.record import Record, replace, text_paths
 from remit.core.run.manifest import Manifest, Origin, lineage_root
 from remit.core.run.messages import Message
 from remit.core.run.signals import UserSignal
@@ -34,6 +37,8 @@ from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Seals
 from remit.tool.secrets.redaction import forms_of
 from remit.tool.secrets.vault import NO_SECRETS, Vault
+
+R = TypeVar("R", bound=Record)
 
 # The first word of what is reported of a call whose handle cannot be filled in.
 SECRET_GONE = "SECRET_GONE"  # noqa: S105  # a code, and no password
@@ -136,17 +141,13 @@ class Sealer:
             self._seals.adopt(lineage_root(manifest), manifest.session.previous_run_id)
         is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
         look = self._look_into(lineage_root(manifest), has_all=is_first)
-        request = manifest.request
-        changed = self._changed(look, request.messages), self._changed(look, request.metadata)
-        if changed != (request.messages, request.metadata):
-            request = replace(request, messages=changed[0], metadata=changed[1])
-        hints = self._changed(look, request.hints)
-        request = request if hints is request.hints else replace(request, hints=hints)
+        request = self._record(look, manifest.request, ("messages", "metadata", "hints"))
+        if request is not manifest.request:
+            manifest = replace(manifest, request=request)
         graph = self._graph(look, manifest.graph)
         if graph is not manifest.graph:
             manifest = replace(manifest, graph=graph, versions=replace(manifest.versions, graph=graph_version(graph)))
-        parts = {name: self._changed(look, getattr(manifest, name)) for name in ("session", "goal", "plan")}
-        return replace(manifest, request=request, **parts)
+        return self._record(look, manifest, ("session", "goal", "plan"))
 
     def _graph(self, look: _Look, graph: Graph) -> Graph:
         """A graph without a secret. A plain one is looked at again only for values that are known: most runs share theirs."""
@@ -274,9 +275,11 @@ class Sealer:
         changed: Sequence[Any] = value if all(map(is_, parts, value)) else type(value)(parts)  # type: ignore[call-arg]
         return changed
 
-    def _record(self, look: _Look, value: Record) -> Record:
+    def _record(self, look: _Look, value: R, fields: Iterable[str] = ()) -> R:
+        """A record with these fields looked at, all of them unless some are named."""
         changes = {}
-        for field, old in zip(value.__struct_fields__, field_values(value), strict=True):
+        for field in fields or value.__struct_fields__:
+            old = getattr(value, field)
             if old and type(old) not in _WITHOUT_TEXT and (new := self._changed(look, old)) is not old:
                 changes[field] = new
         return replace(value, **changes) if changes else value
@@ -346,7 +349,7 @@ def _forms_in(text: str, forms: Iterable[str]) -> list[str]:
 
 
 def waits_for(handle: str, what: str, command_id: str) -> RunHalted:
-    """What a run hears that cannot go on without a value which was kept for it: it stands still until that is back."""
+    """The report that pauses a run because the sealed value of a handle is missing; the run goes on once it is back."""
     why = (
         f"{SECRET_GONE}: the value of {handle} is not in the store's folder `sealed`; put that back, or cancel the run"
     )
@@ -391,11 +394,7 @@ def _kind(handle: str) -> str:
     return "secret" if found is None else found[1]
 
 
-# Redacting reports: no secret of the vault stands in what becomes an arrival.
-#
-# A tool's report is redacted by its executor, which may tell it late; every other report where it is received.
-# What a model said is marked apart: it should never have had a secret, so a call with such an argument is not made,
-# and an answer with one is none.
+# Reports of tools, which their executors have redacted.
 OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
 
 
@@ -420,7 +419,7 @@ def redacted(report: Report, vault: Vault) -> Report:
 
 
 def received(report: Report, vault: Vault) -> Report:
-    """The same for reports of any executor; those of tools come redacted."""
+    """The report of an executor as it is received: without any value of the vault; those of tools come redacted."""
     return report if isinstance(report, OF_TOOLS) else redacted(report, vault)
 
 

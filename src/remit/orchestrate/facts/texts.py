@@ -3,13 +3,14 @@
 Rule 1: every text is valid Unicode; half a surrogate pair becomes a question mark.
 Rule 2: a text that has no limit of its own goes to Blobs when it is long, and the record carries its digest.
 Rule 3: a name or a note has no place in Blobs, so it is cut; a name that was cut can equal no other name.
+Rule 4: a figure that is not known is charged as the worst case, so a miscount can never refund anything.
 """
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from unicodedata import normalize
 
-from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text
+from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text, field_values
 from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.usage import TokenUsage
 
@@ -53,7 +54,7 @@ def clean(text: str) -> str:
 
 
 def encoded_text(text: str) -> bytes:
-    """The same as bytes: for callers that hash, measure and store a text, and should read it once."""
+    """A clean text as bytes: for callers that hash, measure and store a text, and should read it once."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -89,7 +90,7 @@ def stored(text: str, kept: Kept) -> Text:
 
 
 def stored_bytes(data: bytes, digest: bytes, kept: Kept) -> Text:
-    """The same for a text that was encoded and hashed already."""
+    """The text or the reference that a record holds, of bytes that were encoded and hashed already."""
     return data.decode() if len(data) <= TEXT_INLINE_BYTES_MAX else _by_reference(data, digest, kept)
 
 
@@ -115,13 +116,10 @@ def shortened_result(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, Blob
     return stored(shown, kept), _by_reference(data, digest, kept), len(shown.encode())
 
 
-# Figures: what executors count, cut to what a record can hold.
-#
-# What is not known is charged as the worst case, so a miscount can never refund anything.
-
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
-# sum and price made of it still fits the 64 bits of a record. All its bits are ones.
+# sum and price made of it still fits the 64 bits of a record.
 FIGURE_MAX = 2**40 - 1
+_WHOLE = frozenset({int})
 
 
 def cut_usage(usage: TokenUsage) -> TokenUsage:
@@ -129,16 +127,10 @@ def cut_usage(usage: TokenUsage) -> TokenUsage:
 
     What is not known is charged as the worst case, so a miscount can never refund anything.
     """
-    prompt, reasoning, output = usage.prompt_tokens, usage.reasoning_tokens, usage.output_tokens
-    context, window, duration = usage.context_tokens, usage.context_window, usage.duration_ms
-    if type(prompt) is type(reasoning) is type(output) is type(context) is type(window) is type(duration) is int:
-        # The bits of all of them together: negative if one is, and above the limit only if one is.
-        bits = prompt | reasoning | output | context | window | duration
-        if 0 <= bits <= FIGURE_MAX:
-            return usage
-        if bits > 0:
-            return TokenUsage(*(min(getattr(usage, field), FIGURE_MAX) for field in TokenUsage.__struct_fields__))
-    return TokenUsage()
+    figures = field_values(usage)
+    if not _WHOLE.issuperset(map(type, figures)) or min(figures) < 0:
+        return TokenUsage()
+    return usage if max(figures) <= FIGURE_MAX else TokenUsage(*[min(figure, FIGURE_MAX) for figure in figures])
 
 
 def cut_figure(duration_ms: int) -> int:

@@ -18,6 +18,9 @@ class Broker(Protocol):
     async def done(self, delivery: HandedMessage) -> None:
         """A message was carried out, and is not needed any more."""
 
+    async def leave(self, delivery: HandedMessage) -> None:
+        """A message was told by a gateway: it stays where it is, for those who listen."""
+
     async def later(self, delivery: HandedMessage) -> None:
         """A message could not be carried out now; hand it over again."""
 

@@ -27,8 +27,8 @@ from remit.core.schema.strict_yaml import (
     block_in,
     list_in,
     read_yaml,
-    shown_value,
     spelled_place,
+    value_in_error,
 )
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
@@ -52,13 +52,12 @@ from remit.wire.channels import (
     principal_of,
     scopes_of,
 )
-from remit.wire.inbound import WIRE_LOOP_UNKNOWN, PrebuiltContext, TaskOrder, order_of, session_of_task, signal_of
+from remit.wire.inbound import WIRE_LOOP_UNKNOWN, PrebuiltContext, TaskOrder, session_of_task, signal_of, start_of_task
 from remit.wire.replies import Destination, reply, sender_of
 from remit.wire.wire_records import SignalMessage, TaskMessage, UserMessage, UserResponse, WireSignal
 from remit.wire.wire_rules import ResponseType
 
 WIRE_MODEL_UNKNOWN = "WIRE_MODEL_UNKNOWN"
-WIRE_NOT_TAKEN = "WIRE_NOT_TAKEN"
 
 # Who speaks where a task or a signal names no user: any client that the broker let in.
 ANYBODY = "nats"
@@ -115,12 +114,7 @@ class Clerk:
             await self._signal(message)
         elif isinstance(message, UserMessage):
             return await self._hear(message, at_ms)
-        else:
-            kind = type(message).__name__
-            raise RequestRejected(WIRE_NOT_TAKEN, f"a {kind} is told by loops and taken from nobody; send a task")
         return None
-
-    # Tasks.
 
     async def _start(self, task: TaskMessage) -> None:
         user_id = task.user_id or ANYBODY
@@ -128,6 +122,9 @@ class Clerk:
         permissions, groups = rules.permissions_in(task.channel_type), rules.groups_of(user_id)
         if not may_do(permissions, Permission.SUBMIT, user_id, groups):
             raise lacks(user_id, Permission.SUBMIT)
+        if task.parent_loop_id and await self._card(task.parent_loop_id) is None:
+            message = f"parent loop {task.parent_loop_id[:80]!r} is not known here; leave parent_loop_id out to begin a new one"
+            raise RequestRejected(WIRE_LOOP_UNKNOWN, message, {"loop_id": task.parent_loop_id[:80]})
         session_id = ""
         if task.loop_id:
             card = await self._card(task.loop_id)
@@ -137,7 +134,7 @@ class Clerk:
             session_id = card.session_id
         scopes = scopes_of(permissions, user_id, groups)
         principal = self._principal(user_id, scopes, task.channel_type)
-        await self._submit(order_of(task, session_id=session_id), principal)
+        await self._submit(start_of_task(task, session_id=session_id), principal)
 
     async def _submit(self, order: TaskOrder, principal: Principal) -> None:
         work, request = self._work, order.request
@@ -171,8 +168,6 @@ class Clerk:
             engines = {order.model: engines[order.model], **engines}
         return with_fields(kit, engines=engines, context=context)
 
-    # Signals.
-
     async def _signal(self, said: WireSignal | SignalMessage) -> None:
         sender = said.user_id if isinstance(said, WireSignal) else ANYBODY
         channel = said.channel_type if isinstance(said, WireSignal) else ""
@@ -186,8 +181,6 @@ class Clerk:
         scopes = scopes_of(permissions, sender, groups)
         acting = self._system.acting_for(self._principal(sender, scopes, channel))
         await acting.signal(replace(signal, run_id=asking or said.loop_id), kit=self._work.kit)
-
-    # Messages of users.
 
     async def _hear(self, message: UserMessage, at_ms: int) -> UserResponse | None:
         rules = self._work.rules
@@ -205,7 +198,7 @@ class Clerk:
         principal = replace(principal, scopes=(*principal.scopes, *self._work.scopes))
         if isinstance(meaning, Submit):
             own = f"{message.channel_type}/{message.channel_id}/{message.message_id}"
-            order = order_of(
+            order = start_of_task(
                 meaning.task,
                 session_id=meaning.session_id or session_of_task(own),
                 thread_id=meaning.thread_id,
@@ -308,6 +301,6 @@ def _names(document: YamlDocument, value: object, place: Place) -> tuple[str, ..
     listed = list_in(document, value, place)
     for number, name in enumerate(listed):
         if type(name) is not str:
-            message = f"{spelled_place((*place, number))} must be a name, not {shown_value(name)}"
+            message = f"{spelled_place((*place, number))} must be a name, not {value_in_error(name)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, number))
     return tuple(listed)

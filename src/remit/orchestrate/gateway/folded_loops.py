@@ -12,10 +12,10 @@ from remit.core.journal.turn import Turn
 from remit.core.record import Text
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.history import linked_turns
+from remit.observe.linked_turns import linked_turns
 from remit.observe.reading import Reading
 from remit.orchestrate.ports import Turns
-from remit.wire.projections import Texts
+from remit.wire.call_events import Texts
 
 T = TypeVar("T")
 

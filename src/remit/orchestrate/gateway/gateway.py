@@ -2,16 +2,18 @@
 
 Rule 1: a message is done with when what it says is in a journal; until then the broker hands it over again.
 Rule 2: what can never be carried out is answered in its channel, or kept as a dead letter, with a code.
-Rule 3: what breaks is begun again after a pause: a broker that is away for a while ends nothing.
+Rule 3: under the subjects of what loops tell, a message that no gateway of the deployment has signed is refused, and removed.
+Rule 4: what breaks is begun again after a pause: a broker that is away for a while ends nothing.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
-from remit.core.record import Record
 from remit.core.task_end import end_tasks
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
@@ -19,12 +21,14 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.gateway.broker import Broker
 from remit.orchestrate.gateway.clerk import Clerk, WireWork, destination_for
 from remit.orchestrate.gateway.key_room import SealedLine
-from remit.orchestrate.gateway.teller import KEPT_S, LoopTeller
+from remit.orchestrate.gateway.teller import KEPT_S, Identities, LoopTeller
+from remit.orchestrate.gateway.told_mark import ToldMark, expect_taken
 from remit.orchestrate.ports import Clock
 from remit.wire.deliveries import HandedMessage
 from remit.wire.payloads import delivered, posted
-from remit.wire.replies import refused
-from remit.wire.wire_records import AgentIdentity, UserResponse
+from remit.wire.replies import Destination, refusal_response, sender_named
+from remit.wire.subjects import is_of_a_loop
+from remit.wire.wire_records import UserResponse
 
 WIRE_UNDELIVERABLE = "WIRE_UNDELIVERABLE"
 
@@ -45,13 +49,16 @@ class Gateway:
         work: WireWork,
         *,
         clock: Clock,
-        identity: AgentIdentity | None = None,
+        identities: Identities | None = None,
         line: SealedLine | None = None,
+        mark: ToldMark | None = None,
     ) -> None:
         self._system, self._broker, self._clock = system, broker, clock
         # With it, only what a key of the deployment has sealed is believed.
         self._line = line
-        self.teller = LoopTeller(system, broker, self._learn, identity)
+        # With it, what gateways of the deployment have told is known from what others send there.
+        self._mark = mark or ToldMark(Signer.generate())
+        self.teller = LoopTeller(system, broker, self._learn, self._mark, identities)
         self._clerk = Clerk(system, self.teller.loops, work)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -90,33 +97,39 @@ class Gateway:
 
     async def carry_out(self, delivery: HandedMessage) -> None:
         """Do what one message says, and be done with it."""
-        message: Record | None = None
+        to: Destination | None = None
+        if is_of_a_loop(delivery.subject) and self._mark.is_own(delivery):
+            return await self._broker.leave(delivery)
         try:
+            expect_taken(delivery.subject)
             if self._line is not None:
                 again = delivery.tries > 1
                 await self._line.check(delivery.subject, delivery.data, delivery.headers, is_redelivery=again)
+            # Where it is not in order, its sender is told as far as it says who that is.
+            to = sender_named(delivery.subject, delivery.data, otherwise=f"message-{delivery.place}")
             message = delivered(delivery.subject, delivery.data, delivery.headers)
+            to = destination_for(message)
             answer = await self._clerk.carry_out(message, at_ms=self._clock.now_ms())
         except StoreUnusable as error:
             _log.warning("a message waits: %s", error, extra=NO_RUN)
             return await self._broker.later(delivery)
         except RemitError as error:
-            return await self._refuse(delivery, message, error)
+            return await self._refuse(delivery, to, error)
         except Exception as error:  # noqa: BLE001  # a defect of ours must not stop those who send
             _log.exception("a message under %s could not be carried out", delivery.subject, extra=NO_RUN)
             if delivery.tries < TRIES_MAX:
                 return await self._broker.later(delivery)
             why = f"it failed {delivery.tries} times, last with {type(error).__name__}: {error}"
-            return await self._refuse(delivery, message, RequestRejected(WIRE_UNDELIVERABLE, why))
+            return await self._refuse(delivery, to, RequestRejected(WIRE_UNDELIVERABLE, why))
         if answer is not None:
             await self._answer(answer)
         return await self._broker.done(delivery)
 
-    async def _refuse(self, delivery: HandedMessage, message: Record | None, error: RemitError) -> None:
-        to = None if message is None else destination_for(message)
+    async def _refuse(self, delivery: HandedMessage, to: Destination | None, error: RemitError) -> None:
         if to is not None:
-            await self._answer(refused(error, to, at_ms=self._clock.now_ms()))
+            with suppress(RequestRejected):  # It names a channel that cannot be one.
+                await self._answer(refusal_response(error, to, at_ms=self._clock.now_ms()))
         await self._broker.refuse(delivery, error.code, str(error))
 
     async def _answer(self, answer: UserResponse) -> None:
-        await self._broker.publish(posted(answer), key=answer.response_id, keep_s=KEPT_S)
+        await self._broker.publish(self._mark.marked(posted(answer)), key=answer.response_id, keep_s=KEPT_S)

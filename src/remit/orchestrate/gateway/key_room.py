@@ -3,6 +3,10 @@
 Rule 1: the root is the key of the deployment. Only who holds it admits keys; the root, or the holder of a key, revokes it.
 Rule 2: entries are believed for their signatures, wherever they are kept; one that cannot be read or is not signed says nothing.
 Rule 3: a process that checks knows within seconds what was revoked; unable to look for longer, it believes nothing.
+Rule 4: each tenant has an account of the NATS servers: the streams, buckets and subjects of one do not exist for another. A
+        user of it is the key that seals its messages; the servers let no revoked key in. Only the key of the deployment
+        writes what is said of keys, and changes streams. Programs that are no workers send what their statement names, hear
+        events and replies, and see buckets; nothing else of their tenant.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +16,23 @@ from typing import Protocol
 from remit.core.durations import DAY_MS
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.codec import decode_record, encode_record
-from remit.core.journal.signing import Signer, nkey_of
+from remit.core.journal.signing import DID, Signer, nkey_of
 from remit.core.journal.storage import StoreUnusable
 from remit.core.record import Record
 from remit.core.regex import regex
 from remit.core.run.principal import EVERY_TENANT
 from remit.orchestrate.ports import Clock
-from remit.wire.credentials import Capability, Revocation, TrustedSenders, is_issued, issue, revoke, revoked_by
+from remit.wire.credentials import (
+    Capability,
+    KeyEntry,
+    Revocation,
+    TrustedSenders,
+    covers,
+    is_issued,
+    issue,
+    revoke,
+    revoked_by,
+)
 from remit.wire.envelopes import (
     ENVELOPE_MALFORMED,
     SEAL_HEADER,
@@ -27,39 +41,58 @@ from remit.wire.envelopes import (
     SealedInbox,
     SealedOutbox,
 )
+from remit.wire.subjects import TOLD, SubjectFamily, subject_filter
 
 KEYS_NOT_ROOT = "KEYS_NOT_ROOT"
 KEYS_UNKNOWN = "KEYS_UNKNOWN"
 KEYS_STALE = "KEYS_STALE"
+KEYS_REVOKED = "KEYS_REVOKED"
 
 # How old what is known of keys may be: who was revoked is believed for no longer.
 FRESH_MS = 2_000
 # How long it is believed where the servers do not answer.
 STALE_MS_MAX = 30_000
 DAYS_MAX = 3_650
-DID = "did:key:z"
 
 # What a worker or an agent of each kind sends.
 ROLES: Mapping[str, tuple[str, ...]] = {
     "agent": ("agent.task.*", "agent.signal.*", "user.message.*.*"),
-    "loop": ("agent.log.>", "agent.errand.>", "agent.due.>", "agent.claim.>", "agent.late.>"),
-    "model": ("agent.report.>", "agent.claim.>", "agent.late.>"),
-    "tools": ("agent.report.>", "agent.claim.>", "agent.late.>"),
+    "loop": ("agent.log.>", "agent.errand.>", "agent.due.>", "agent.claim.>", "agent.late.>", "agent.report.>"),
+    "model": ("agent.report.>", "agent.claim.>", "agent.late.>", "agent.perform.model.>"),
+    "tools": ("agent.report.>", "agent.claim.>", "agent.late.>", "agent.perform.tool.>"),
 }
 
 
 # What only the key of the deployment does.
 _KEPT = ("$KV.AGENT_KEYS.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.RESTORE.>")
+# What who performs for others needs nothing of: to remove what stands in a stream, or how it is handed over; and to say what
+# drivers, gateways and users say. A server cannot narrow a purge to subjects, so those who drive runs may purge whole streams.
+_DRIVERS = (
+    "$JS.API.STREAM.CREATE.>",
+    "$JS.API.STREAM.PURGE.>",
+    "$JS.API.STREAM.MSG.DELETE.>",
+    "$JS.API.STREAM.SNAPSHOT.>",
+    "$JS.API.STREAM.PEER.REMOVE.>",
+    "$JS.API.STREAM.LEADER.STEPDOWN.>",
+    "$JS.API.CONSUMER.DELETE.>",
+    "$JS.API.CONSUMER.PAUSE.>",
+    "$JS.API.CONSUMER.LEADER.STEPDOWN.>",
+    "agent.log.>",
+    "agent.errand.>",
+    "agent.due.>",
+    *[f"{family.value}.>" for family in SubjectFamily],
+    "$KV.>",
+)
 # Events, replies and the buckets, for programs that are no workers.
-_HEARD = ("agent.created.*", "agent.response.*", "agent.context.*", "agent.complete.*", "user.response.*.*", "_INBOX.>")
+_HEARD = (*[subject_filter(family) for family in TOLD], "_INBOX.>")
 _LOOKS = tuple(
     f"$JS.API.{verb}.KV_{bucket}{rest}"
     for bucket in ("AGENT_LOOPS", "AGENT_TRAJECTORIES")
     for verb, rest in (("STREAM.INFO", ""), ("DIRECT.GET", ".>"))
 )
+_SIZE = regex(r"[1-9][0-9]{0,15}[KMGT]?")
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
-# Room for some millions of turns; a deployment says its own.
-DISK_DEFAULT, CONNECTIONS_DEFAULT = "64G", 256
+CONNECTIONS_DEFAULT = 256
 
 
 class Shelf(Protocol):
@@ -70,14 +103,6 @@ class Shelf(Protocol):
 
     async def kept(self) -> list[bytes]:
         """All entries, the oldest first."""
-
-
-class KeyEntry(Record, kw_only=True):
-    """What a shelf holds of a key: that it may send, or that it is revoked; and a name for people."""
-
-    name: str = ""
-    statement: Capability | None = None
-    revocation: Revocation | None = None
 
 
 class KnownKey(Record, kw_only=True):
@@ -103,10 +128,14 @@ class KeyRoom:
         self, did: str, *, may: Sequence[str], tenant: str = EVERY_TENANT, days: int = 90, name: str = ""
     ) -> Capability:
         """Let a key send under these subjects, for so many days; raises RequestRejected where that cannot be said."""
-        self._expect_root("admits keys")
+        entries = await self._entries()
+        self._expect_root("admits keys", entries)
         _check_did(did)
         if not 1 <= days <= DAYS_MAX:
             raise RequestRejected(KEYS_UNKNOWN, f"days={days} is not within 1 to {DAYS_MAX}")
+        if did in self._revoked(entries):
+            message = f"{did[:80]} was revoked, and what it says is believed never again; make a new key on its machine"
+            raise RequestRejected(KEYS_REVOKED, message, {"did": did})
         now_ms = self._clock.now_ms()
         stated = issue(
             self._signer,
@@ -124,7 +153,7 @@ class KeyRoom:
         """Believe a key nothing any more; raises RequestRejected where it is not there, or not the caller's to revoke."""
         _check_did(did)
         if did != self._signer.did:
-            self._expect_root("revokes keys of others")
+            self._expect_root("revokes keys of others", await self._entries())
         if did not in {key.did for key in await self.listed()} and did != self._signer.did:
             raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]} was never admitted; `remit keys` lists those that were")
         revoked = revoke(self._signer, did, at_ms=self._clock.now_ms(), why=why)
@@ -168,7 +197,13 @@ class KeyRoom:
                 continue
         return found
 
-    def _expect_root(self, does: str) -> None:
+    def _expect_root(self, does: str, entries: Sequence[KeyEntry]) -> None:
+        held = [entry.statement for entry in entries if entry.statement is not None]
+        by = [one.issuer for one in held if one.subject == self.own != one.issuer and is_issued(one)]
+        if by and self.root == self.own:
+            # What it said would stand in the place of what the deployment has said.
+            message = f"only the key of the deployment {does}; that of this folder, {self.own}, was admitted by {by[0]}"
+            raise RequestRejected(KEYS_NOT_ROOT, message)
         if self._signer.did != self.root:
             message = f"only the key of the deployment, {self.root}, {does}; this folder holds {self._signer.did}"
             raise RequestRejected(KEYS_NOT_ROOT, message)
@@ -228,17 +263,14 @@ def _check_did(did: str) -> None:
         raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with {DID}, as `remit keys` shows it")
 
 
-# Accounts of NATS servers, one for each tenant: who may log in with which key, and what each may send and hear there.
-#
-# Streams, buckets and subjects of one account do not exist for another, and each has limits of its own. A user is the key that
-# seals its messages; a key that was revoked is left out, so that the server lets nobody in with it. Only the key of the
-# deployment writes what is said of keys, and changes streams. Programs that are no workers send what their statement
-# names, hear events and replies, and see buckets; nothing else of their tenant.
 class AccountLimits(Record, kw_only=True):
-    """What an account may take of its servers."""
+    """What an account may take of its servers. Where it says no disk or memory, what the servers have is its limit.
 
-    disk: str = DISK_DEFAULT
-    memory: str = "1G"
+    What is said is reserved: servers that have less leave every account without JetStream when they read it.
+    """
+
+    disk: str = ""
+    memory: str = ""
     connections: int = CONNECTIONS_DEFAULT
 
 
@@ -254,7 +286,7 @@ def account_text(tenant: str, root: str, keys: Sequence[KnownKey], limits: Accou
     users += [_user(key) for key in keys if not key.is_revoked and key.did != root and key.tenant in ("*", tenant)]
     lines = [
         f"{tenant}: {{",
-        f"  jetstream: {{ max_file: {limits.disk}, max_memory: {limits.memory} }}",
+        f"  jetstream: {_reserved(limits)}",
         f"  limits: {{ max_connections: {limits.connections} }}",
         "  users: [",
         *users,
@@ -264,14 +296,29 @@ def account_text(tenant: str, root: str, keys: Sequence[KnownKey], limits: Accou
     return "\n".join(lines) + "\n"
 
 
+def _reserved(limits: AccountLimits) -> str:
+    """What an account reserves of the disk and the memory of its servers."""
+    said = {"max_file": limits.disk, "max_memory": limits.memory}
+    named = [f"{name}: {size}" for name, size in said.items() if size]
+    if wrong := [size for size in said.values() if size and not _SIZE.fullmatch(size)]:
+        raise RequestRejected(KEYS_UNKNOWN, f"{wrong[0][:80]!r} is no size; say bytes, or 500M, 20G, 2T")
+    return f"{{ {', '.join(named)} }}" if named else "enabled"
+
+
 def _user(key: KnownKey) -> str:
-    is_worker = any(set(key.may) <= set(ROLES[role]) for role in ("loop", "model", "tools"))
-    if is_worker:
+    if any(_is_within(key, ROLES[role]) for role in ("model", "tools")):
+        permissions = f"publish: {{ deny: {_listed((*_KEPT, *_DRIVERS))} }}"
+    elif _is_within(key, ROLES["loop"]):
         permissions = f"publish: {{ deny: {_listed(_KEPT)} }}"
     else:
         permissions = f"publish: {{ allow: {_listed((*key.may, *_LOOKS))} }}, subscribe: {{ allow: {_listed(_HEARD)} }}"
     said = " ".join(key.name.split()) if key.name.isprintable() else ""
     return f"    {{ nkey: {_nkey(key.did)}, permissions: {{ {permissions} }} }}" + (f"  # {said}" if said else "")
+
+
+def _is_within(key: KnownKey, part: Sequence[str]) -> bool:
+    """Whether all that a key may send is of one part of the work."""
+    return all(any(covers(wide, one) for wide in part) for one in key.may)
 
 
 def _listed(subjects: Sequence[str]) -> str:
@@ -281,5 +328,5 @@ def _listed(subjects: Sequence[str]) -> str:
 def _nkey(did: str) -> str:
     nkey = nkey_of(did)
     if not nkey:
-        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with did:key:z")
+        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with {DID}")
     return nkey

@@ -9,32 +9,45 @@ Rule 3: the buckets are a view. Where it is unknown how far they go, every run i
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.journal.commands import AskHuman
+from remit.core.journal.commands import AskHuman, CallModel
 from remit.core.journal.rulings import RunEnded
 from remit.core.journal.storage import START, StoreUnusable
 from remit.core.journal.turn import Turn
 from remit.core.record import Record, digest_of
-from remit.core.run.lifecycle import LoopState
+from remit.core.run.inference import ModelRequest
+from remit.core.run.lifecycle import AgentRole, LoopState
+from remit.core.run.messages import Message
 from remit.core.run.run_events import ALL, CURSOR_INVALID, EventKind, RunEvent
 from remit.core.run.signals import packet_id
 from remit.kernel.state import RunState, loop_state, pinned
 from remit.observe.logs import NO_RUN, run_fields
+from remit.observe.steps import PerformedStep
 from remit.orchestrate.bus.subscription import Subscription
+from remit.orchestrate.exchange.call_shape import shaped_request, shown_at
 from remit.orchestrate.facade import System
 from remit.orchestrate.gateway.broker import Broker
 from remit.orchestrate.gateway.folded_loops import FoldedLoop, FoldedLoops
+from remit.orchestrate.gateway.told_mark import ToldMark
+from remit.orchestrate.history.fork_run import awaits_resume
+from remit.wire.call_events import plainly_asked
 from remit.wire.payloads import posted, trajectory_entry, written
-from remit.wire.projections import events_of, loop_entity, trajectory_of
-from remit.wire.replies import Destination, asked, destination_of, progressed, reply_of, streamed
+from remit.wire.projections import is_copied, loop_entity, trajectory_of, turn_messages
+from remit.wire.replies import Destination, destination_of, progressed, question_response, reply_of, streamed
 from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET, token_of
-from remit.wire.wire_records import AgentIdentity, UserResponse
+from remit.wire.wire_records import AgentIdentity, AgentRequest, UserResponse, WireToolCall, WireToolResult
+
+# By which key the agents that loops run as are known, by their roles.
+Identities: TypeAlias = Callable[[AgentRole], AgentIdentity]
 
 # Where it is noted how far everything was told.
 CURSORS_BUCKET, TOLD = "AGENT_CURSORS", "told"
 # What happened is in the journal for good; a listener has a day to hear of it here.
 KEPT_S = 24 * 3_600
+# A request holds all that its model is shown, and a result all that was read: those who follow calls follow them closely.
+CALL_KEPT_S = 3_600
 # A piece of an answer means nothing once the answer is there.
 PIECE_KEPT_S = 60
 # Events that are told before it is noted how far everything was.
@@ -52,10 +65,11 @@ class LoopTeller:
         self,
         system: System,
         broker: Broker,
-        on_told: Callable[[RunState], None] = lambda _: None,
-        identity: AgentIdentity | None = None,
+        on_told: Callable[[RunState], None],
+        mark: ToldMark,
+        identities: Identities | None = None,
     ) -> None:
-        self._system, self._broker, self._identity = system, broker, identity
+        self._system, self._broker, self._identities, self._mark = system, broker, identities, mark
         # Called with a run as it stands, before anything of it is published.
         self._on_told = on_told
         self.loops = FoldedLoops(system.store.journal, system.text)
@@ -82,10 +96,10 @@ class LoopTeller:
 
     async def _standing(self) -> Subscription:
         """The events from where everything was told; where that is unknown, from now on, with the buckets made anew."""
-        noted = await self._broker.get(CURSORS_BUCKET, TOLD)
-        if noted is not None:
+        noted = self._mark.noted_in(await self._broker.get(CURSORS_BUCKET, TOLD) or b"")
+        if noted:
             try:
-                return await self._system.subscribe(ALL, since=noted.decode(), chunks=True).__aenter__()
+                return await self._system.subscribe(ALL, since=noted, chunks=True).__aenter__()
             except RequestRejected as error:
                 if error.code != CURSOR_INVALID:
                     raise
@@ -94,7 +108,7 @@ class LoopTeller:
         ear = self._system.subscribe(ALL, since=START if end == START else f"place:{end}", chunks=True)
         await self.rebuild()
         if end != START:
-            await self._broker.put(CURSORS_BUCKET, TOLD, f"place:{end}".encode())
+            await self._broker.put(CURSORS_BUCKET, TOLD, self._mark.note(f"place:{end}"))
         return ear
 
     async def rebuild(self) -> None:
@@ -122,7 +136,7 @@ class LoopTeller:
             if (loop := self.loops.at_hand(run_id)) is not None and loop.state.seq >= 0:
                 await self._careful(run_id, self._entered(loop, f"{run_id}:{loop.state.seq}"))
         if cursor:
-            await self._broker.put(CURSORS_BUCKET, TOLD, cursor.encode())
+            await self._broker.put(CURSORS_BUCKET, TOLD, self._mark.note(cursor))
 
     async def _careful(self, run_id: str, telling: Awaitable[None]) -> None:
         """Tell of a run; what cannot be told of one keeps the others from nothing."""
@@ -149,11 +163,13 @@ class LoopTeller:
     async def _tell_turn(self, loop: FoldedLoop, turn: Turn) -> None:
         state, reading = loop.state, loop.reading
         self._on_told(state)
-        told = await loop.with_texts(lambda text: list(events_of(turn, state, reading, text=text)))
+        told = await loop.with_texts(lambda text: list(turn_messages(turn, state, reading, text=text, asked=asked_in)))
         for number, message in enumerate(told):
-            await self._publish(message, f"{loop.run_id}:{turn.seq}:{number}")
+            keep_s = CALL_KEPT_S if isinstance(message, AgentRequest | WireToolCall | WireToolResult) else KEPT_S
+            await self._publish(message, f"{loop.run_id}:{turn.seq}:{number}", keep_s)
         to = self._destination(loop)
-        if to is not None:
+        # Of a run that was forked, the user was told what was copied when it happened.
+        if to is not None and not is_copied(turn, state) and not awaits_resume(state):
             for reply in await self._replies(loop, turn, to):
                 await self._publish(reply, reply.response_id)
 
@@ -167,7 +183,7 @@ class LoopTeller:
         new = {packet_id(loop.run_id, one.id) for one in turn.decisions if isinstance(one, AskHuman)}
         if new:
             open_now = await self._system.archive.approvals(loop.run_id)
-            return [asked(one, to, at_ms=turn.at_ms) for one in open_now if one.id in new]
+            return [question_response(one, to, at_ms=turn.at_ms) for one in open_now if one.id in new]
         if now.value == before or now is LoopState.AWAITING_APPROVAL:
             return []
         return [progressed(now.value, to, run_id=loop.run_id, seq=turn.seq, at_ms=turn.at_ms)]
@@ -193,9 +209,10 @@ class LoopTeller:
     async def _entered(self, loop: FoldedLoop, key: str) -> None:
         """Enter a run into both buckets as it stands."""
         state, reading, name = loop.state, loop.reading, token_of(loop.run_id)
-        entity = await loop.with_texts(lambda text: loop_entity(state, reading, text=text, identity=self._identity))
+        identity = None if self._identities is None else self._identities(pinned(state).role)
+        entity = await loop.with_texts(lambda text: loop_entity(state, reading, text=text, identity=identity))
         await self._broker.put(LOOPS_BUCKET, name, written(entity), key=key)
-        way = await loop.with_texts(lambda text: trajectory_of(state, reading, text=text, is_full=True))
+        way = await loop.with_texts(lambda text: trajectory_of(state, reading, text=text, is_full=True, shown=shown_in))
         entry, steps = trajectory_entry(way)
         if steps:
             await self._system.store.blobs.put(digest_of(steps), steps)
@@ -208,4 +225,19 @@ class LoopTeller:
         return destination_of(manifest.request, loop.run_id, manifest.principal)
 
     async def _publish(self, message: Record, key: str, keep_s: int = KEPT_S) -> None:
-        await self._broker.publish(posted(message), key=key, keep_s=keep_s)
+        await self._broker.publish(self._mark.marked(posted(message)), key=key, keep_s=keep_s)
+
+
+def asked_in(state: RunState, command: CallModel) -> ModelRequest:
+    """What a command asks of a model; the state is that after the turn that orders it."""
+    return shaped_request(plainly_asked(state, command), state)[0]
+
+
+def shown_in(state: RunState, step: PerformedStep, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What a model call of a run was shown of the conversation before it."""
+    graph = state.derived.graph
+    ask = None if graph is None or step.node not in graph.index else graph.nodes[graph.index[step.node]].ask
+    if ask is None:
+        return messages
+    began = len(pinned(state).request.messages) + (len(messages) - step.messages)
+    return shown_at(messages, began, ask)

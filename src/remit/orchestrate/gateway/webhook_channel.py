@@ -3,7 +3,8 @@
 Rule 1: a request counts when it is signed with the key of the channel, over its time and its bytes, and no older than some
         minutes. A message that comes again means what it meant before: it is published under its own name.
 Rule 2: a reply is delivered at least once, in the order of its loop; its id tells that it came before.
-Rule 3: a holder of the key speaks for all users of the channel: it belongs to the program that knows them.
+Rule 3: what no gateway of the deployment has told is no reply: it is signed for nobody, and kept as a dead letter.
+Rule 4: a holder of the key speaks for all users of the channel: it belongs to the program that knows them.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from remit.core.journal.codec import to_json
 from remit.core.record import digest_of
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.gateway.broker import Broker
+from remit.orchestrate.gateway.told_mark import ToldCheck
 from remit.orchestrate.people.webhook import (
     ITEM_HEADER,
     SIGNATURE_HEADER,
@@ -44,6 +46,7 @@ MESSAGE_KEPT_S = 24 * 3_600
 TRIES_MAX = 20
 PAUSE_S = 1.0
 _OK = range(200, 300)
+_SUBJECT_CHARS_MAX = 200
 
 PATH = "/messages"
 TAKEN, WRONG, UNSIGNED, NOT_FOUND, TOO_LARGE, AWAY = 202, 400, 401, 404, 413, 503
@@ -59,8 +62,9 @@ _log = logging.getLogger(__name__)
 class WebhookChannel:
     """One address that speaks for users."""
 
-    def __init__(self, broker: Broker, key: bytes, callback: str, *, clock: Clock) -> None:
+    def __init__(self, broker: Broker, key: bytes, callback: str, *, clock: Clock, check: ToldCheck) -> None:
         self._broker, self._key, self._callback, self._clock = broker, key, callback, clock
+        self._check = check
 
     async def hear(self, body: bytes, headers: dict[str, str]) -> str:
         """Publish the message in a request; gives its id. Raises RequestRejected with a code."""
@@ -92,7 +96,12 @@ class WebhookChannel:
                 await asyncio.sleep(PAUSE_S)
 
     async def deliver(self, reply: HandedMessage) -> None:
-        """Send one reply to the address; one that is not taken is handed over again."""
+        """Send one reply to the address; one that is not taken is handed over again, and one that no gateway told is none."""
+        if code := self._check.objection(reply):
+            _log.warning(
+                "%s: a reply under %s is not delivered", code, reply.subject[:_SUBJECT_CHARS_MAX], extra=NO_RUN
+            )
+            return await self._broker.refuse(reply, code, self._check.explained(code))
         response = delivered(reply.subject, reply.data, reply.headers)
         assert isinstance(response, UserResponse), "the subject carries nothing else"
         at_ms = self._clock.now_ms()
@@ -107,11 +116,10 @@ class WebhookChannel:
         except RemitError as error:
             status, why = 0, error.message
         if status in _OK:
-            await self._broker.done(reply)
-        elif reply.tries >= TRIES_MAX:
-            await self._broker.refuse(reply, WEBHOOK_UNREACHABLE, why)
-        else:
-            await self._broker.later(reply)
+            return await self._broker.done(reply)
+        if reply.tries >= TRIES_MAX:
+            return await self._broker.refuse(reply, WEBHOOK_UNREACHABLE, why)
+        return await self._broker.later(reply)
 
 
 @contextmanager

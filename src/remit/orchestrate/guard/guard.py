@@ -14,7 +14,8 @@ Rule 8: a host that starts a run again under the name of one that is open and dr
 Rule 9: a yes that did not come through the protocol lets exactly its call be made once, when the host proposes it again.
 Rule 10: what people have told a run is heard before every operation, and while no operation comes.
 Rule 11: the result of a change that was not allowed is a fact of the run, and ends it.
-Rule 12: the result of a call that was open when its run ended is added to that run.
+Rule 12: a call that is held is one question, under whatever id and however often it is proposed; asking again changes nothing.
+Rule 13: the result of a call that was open when its run ended is added to that run.
 """
 
 import asyncio
@@ -24,6 +25,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import ErrorCode, IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import ApprovalRefused, CallProposed, HostFinished, TextShown, TimerFired
 from remit.core.journal.codec import arguments_in, decode_turn, to_json
@@ -35,16 +38,14 @@ from remit.core.run.person import check_person
 from remit.core.run.principal import Scope as MayDo
 from remit.core.run.principal import expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id
-from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.authority.intake import check_intake
-from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.state import pinned
-from remit.kernel.tally import Tally
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.ground import GUARD_RUN_OPEN, Ground, begun, go_on, manifest_of, reopened_run
+from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, begun, go_on, manifest_of, reopened_run
+from remit.orchestrate.guard.held_calls import Held, not_held, shown_again
 from remit.orchestrate.guard.host_orders import granted, taken_orders
 from remit.orchestrate.guard.host_tools import Toolsets
-from remit.orchestrate.guard.open_run import Held, OpenRun, not_held
+from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import (
     GUARD_LINE_TOO_LONG,
     GUARD_OP_INVALID,
@@ -52,7 +53,7 @@ from remit.orchestrate.guard.protocol import (
     ORDERS,
     RESULT,
     addressed,
-    id_in,
+    id_under,
     moment_in,
     named_in_broken_line,
     prompt_in,
@@ -64,7 +65,7 @@ from remit.orchestrate.guard.protocol import (
     unfit,
     wrong,
 )
-from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, RUN_STOPPED, found_json, refused, shown_verdict
+from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED, found_json, shown_refusal, shown_verdict
 from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
 from remit.provenance.call_log import ApprovalScope
 
@@ -89,20 +90,18 @@ BYTES_MAX = 256 * 1024 * 1024
 # What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
 _CALL_BYTES = 1_024
 
-_SHOWN_CHARS_MAX = 80
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
-# What a call must be before it can be another call of the same id.
-_FIT = (is_registered, has_valid_arguments)
 
 
+@checks_arguments("operation")
 class Guard:
     """Judges the calls of many runs at once, one operation after the other."""
 
     line_bytes_max = LINE_BYTES_MAX
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._runner = ground.runner
+    def __init__(self, parts: GuardParts) -> None:
+        self._parts = parts
+        self._runner = parts.runner
         # By their tenant and the name that their host gives them; and those that ended over a call without a result.
         self._runs: dict[tuple[str, str], OpenRun] = {}
         self._ended: OrderedDict[tuple[str, str], OpenRun] = OrderedDict()
@@ -124,7 +123,7 @@ class Guard:
         return tuple([name for _, name in self._runs])
 
     def run_id_of(self, name: str, tenant: str | None = None) -> str:
-        """The id of the run that a host names so; it must be open. Whose it is need be said where several tenants have one."""
+        """The id of the open run that the host calls so; `tenant` is needed where several tenants use that name."""
         return self._run(name, tenant).live.run_id
 
     async def answer(self, operation: JsonObject) -> JsonObject | None:
@@ -165,7 +164,7 @@ class Guard:
             await asyncio.gather(self._attending, return_exceptions=True)
         async with self._one_at_a_time:
             for run in self._runs.values():
-                await self._ground.holdings.let_go(run.live.run_id, run.live.warrant)
+                await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
             self._runs.clear()
             self._ended.clear()
 
@@ -179,15 +178,15 @@ class Guard:
             return wrong(error, operation)
 
     async def _hear(self) -> None:
-        self._ground.expect_open()
-        if self._ground.hear is not None and self._runs:
+        self._parts.expect_open()
+        if self._parts.hear is not None and self._runs:
             lives = {run.live.run_id: run.live for run in self._runs.values()}
-            await self._ground.hear(lives.get)
+            await self._parts.hear(lives.get)
 
     def _attend(self) -> None:
         """Hear what people say from now on, as soon as they say it, as long as a run is open."""
-        if self._ground.attend is not None and (self._attending is None or self._attending.done()):
-            self._attending = self._ground.attend(self.hear, lambda: bool(self._runs))
+        if self._parts.attend is not None and (self._attending is None or self._attending.done()):
+            self._attending = self._parts.attend(self.hear, lambda: bool(self._runs))
 
     async def _lose(self, operation: Any) -> None:
         """Note that what was not taken in may have been a result of an open run."""
@@ -200,13 +199,13 @@ class Guard:
             if run.is_lost or run.is_broken or run.state.end.ending is not None:
                 continue
             try:
-                self._ground.expect_open()
+                self._parts.expect_open()
                 await self._runner.rule_on(run.live, TextShown(is_lost=True))
             except RemitError:
                 run.is_broken = True  # That an unknown text was read could not be written down either.
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
-        tenant = tenant_in(operation, self._ground.principal)
+        tenant = tenant_in(operation, self._parts.principal)
         if op == RESULT and (ended := self._ended_with(name, tenant, operation)) is not None:
             await self._add(ended, operation)
             return None
@@ -225,7 +224,7 @@ class Guard:
             raise _broke(op, name, error, run) from error
 
     async def _start(self, name: str, operation: JsonObject) -> JsonObject:
-        key = (tenant_in(operation, self._ground.principal) or "", name)
+        key = (tenant_in(operation, self._parts.principal) or "", name)
         if key in self._runs:
             raise RequestRejected(GUARD_RUN_OPEN, f"run {name!r} is open already; end it, or use another id")
         if len(self._runs) >= RUNS_MAX:
@@ -234,16 +233,16 @@ class Guard:
         prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
         size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
         self._check_bytes(name, 0, size_bytes)
-        manifest = await manifest_of(self._ground, name, prompt, tools.definitions, operation)
+        manifest = await manifest_of(self._parts, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
-        check_halts(self._ground.halts(), scopes_over(manifest), f"run {name!r} was not begun")
-        live = await reopened_run(self._ground, manifest, moment_ms)
+        check_halts(self._parts.halts(), scopes_over(manifest), f"run {name!r} was not begun")
+        live = await reopened_run(self._parts, manifest, moment_ms)
         is_new = live is None
         if live is None:
-            live = await self._ground.begin(manifest, lambda assigned: begun(self._ground, assigned, moment_ms))
+            live = await self._parts.begin(manifest, lambda assigned: begun(self._parts, assigned, moment_ms))
         run = self._runs[key] = OpenRun(live, manifest.request.tenant_id, size_bytes)
         if not is_new:
-            run.size_bytes += await go_on(self._ground, run)
+            run.size_bytes += await go_on(self._parts, run)
         self._size_bytes += run.size_bytes
         self._attend()
         if is_new:
@@ -252,18 +251,22 @@ class Guard:
         return {**_DONE, "resumed": True}
 
     async def _call(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
-        call_id, tool, arguments = id_in(operation, "id"), required_text(operation, "tool"), operation["args"]
+        call_id, tool, arguments = id_under(operation, "id"), required_text(operation, "tool"), operation["args"]
+        moment_ms = moment_in(operation)
+        self._check_call_halts(run, tool)
+        await self._pass_time(run, moment_ms)
+        self._check_call_halts(run, tool)
+        if run.held and run.state.end.ending is None:
+            proposed = ToolCall(call_id or "", tool, arguments)
+            if (said := await self._again(run, call_id, proposed)) is not None:
+                return said
         if run.calls >= CALLS_MAX or run.open_count >= OPEN_MAX:
             message = (
                 f"run {name!r} has {run.calls} calls, calls_max={CALLS_MAX}, and {run.open_count} without "
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
-        moment_ms = moment_in(operation)
-        self._check_call_halts(run, tool)
         self._charge(name, run, size_of(arguments) + _CALL_BYTES)
-        await self._pass_time(run, moment_ms)
-        self._check_call_halts(run, tool)
         return await self._judged(run, call_id or run.next_id(), tool, arguments)
 
     async def _judged(self, run: OpenRun, call_id: str, tool: str, arguments: Any) -> JsonObject:
@@ -271,10 +274,8 @@ class Guard:
         live, state = run.live, run.state
         tracer = await self._runner.tracer(live)
         if state.end.ending is not None:
-            shown = {**found_json(None, tracer.gate), **refused(RUN_STOPPED, [state.end.message]), "stop": True}
+            shown = {**found_json(None, tracer.gate), **shown_refusal(RUN_STOPPED, [state.end.message]), "stop": True}
             return {"id": call_id, **shown}
-        if (held := run.held.get(call_id)) is not None:
-            return {"id": call_id, **self._again(run, held, ToolCall(call_id, tool, tracer.resolved(arguments)))}
         tracer.verdict = None
         turn = await self._runner.rule_on(live, HostProposed(ToolCall(call_id, tool, arguments)))
         tracer = live.tracer or tracer
@@ -302,28 +303,29 @@ class Guard:
         filled: JsonObject = arguments if sealer is None else sealer.filled(run.state.derived.family, arguments)
         return filled
 
-    def _again(self, run: OpenRun, held: Held, proposed: ToolCall) -> JsonObject:
-        """What is said of a call whose id names a held one: that it is still held, or that the id is taken. It is no turn."""
-        state, packet = run.state, held.question.packet
-        arrival = self._runner.facts.complete(state, HostProposed(proposed), [])
-        call = arrival.call  # type: ignore[union-attr]  # facts make a proposed call of it
-        assert packet is not None, "what is held is a call"
-        if (packet.call.tool, packet.call.arguments_hash) == (call.tool, call.arguments_hash):
-            return held.shown
-        verdict = authorize(call, Tally(state, state.at_ms), _FIT)
-        code, reason = verdict.code, verdict.reason
-        if verdict is ALLOWED:
-            code, reason = CALL_ID_HELD, f"id {proposed.id!r} names another call that is held"
-        assert run.live.tracer is not None, "a guarded run is traced"
-        return {**found_json(None, run.live.tracer.gate), **refused(code, [reason])}
+    async def _again(self, run: OpenRun, call_id: str | None, proposed: ToolCall) -> JsonObject | None:
+        """What is said of a call that is held already, under whatever id, or whose id names one that is. It is no turn."""
+        live, arrival = run.live, await self._runner.proposed(run.live, proposed)
+        named = None if call_id is None else run.held.get(call_id)
+        held = named or (None if arrival.takes else run.held.same_as(arrival.call))
+        if held is None:
+            return None
+        assert live.tracer is not None, "a guarded run is traced"
+        shown = shown_again(held, arrival.call, run.state, live.tracer.gate)
+        if shown is not held.shown:
+            return {"id": call_id, **shown}
+        call_id = call_id or held.call_id
+        run.held.know_as(call_id, held)
+        shown = {"id": call_id, **shown, **await granted(self._runner, run, held)}
+        return shown if call_id == held.call_id else {**shown, "held_as": held.call_id}
 
     async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:
-        call_id, tool, moment_ms = id_in(operation, "id"), required_text(operation, "tool"), moment_in(operation)
+        call_id, tool, moment_ms = id_under(operation, "id"), required_text(operation, "tool"), moment_in(operation)
         try:
             content, data = result_json(operation["content"])
             text = content if isinstance(content, str) else to_json(content)
         except (ValueError, TypeError, RecursionError) as error:
-            message = f"content of run {name!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
+            message = f"content of run {name!r} is no JSON: {str(error)[:SHOWN_CHARS_MAX]}; report it as a text"
             raise RequestRejected(GUARD_OP_INVALID, message) from error
         self._charge(name, run, len(data))
         await self._pass_time(run, moment_ms)
@@ -347,7 +349,7 @@ class Guard:
         """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
         if not self._ended:
             return None
-        call_id, tool = id_in(operation, "id"), required_text(operation, "tool")
+        call_id, tool = id_under(operation, "id"), required_text(operation, "tool")
         if any(call_id is None or run.answered(call_id, tool) for run in self._named(name, tenant)):
             return None
         ended = [run for (whose, known), run in self._ended.items() if known == name and tenant in (None, whose)]
@@ -355,7 +357,7 @@ class Guard:
 
     async def _add(self, run: OpenRun, operation: JsonObject) -> None:
         """Add a result to a run that has ended."""
-        live, holdings = run.live, self._ground.holdings
+        live, holdings = run.live, self._parts.holdings
         live.warrant = await holdings.hold(live.run_id)
         try:
             await self._result(run, str(operation["run"]), operation)
@@ -366,7 +368,7 @@ class Guard:
 
     async def _answer(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(run, moment_in(operation))
-        named, by = id_in(operation, "id"), check_person(required_text(operation, "by"))
+        named, by = id_under(operation, "id"), check_person(required_text(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", ApprovalScope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
@@ -375,19 +377,20 @@ class Guard:
             raise unfit("arguments", changed, "an object with all arguments of the call, beside a yes")
         if not isinstance(scope, str) or scope not in list(ApprovalScope):
             raise unfit("scope", scope, f"one of {', '.join(ApprovalScope)}")
-        self._ground.check_name("by", by)
-        expect_scope(self._ground.principal, MayDo.APPROVE, "answer")
-        by = person_for(self._ground.principal, by)
+        self._parts.check_name("by", by)
+        expect_scope(self._parts.principal, MayDo.APPROVE, "answer")
+        by = person_for(self._parts.principal, by)
         state = run.state
         call_id = named or (next(iter(run.held)) if len(run.held) == 1 else "")
         if (held := run.held.get(call_id)) is None:
-            raise not_held(run, call_id, [*map(decode_turn, await self._runner.journal.read(state.run_id))])
+            turns = [*map(decode_turn, await self._runner.journal.read(state.run_id))]
+            raise not_held(state.run_id, run.held, call_id, turns)
         if state.end.ending is not None:
             return _answered_late(run, call_id, approve=approve)
-        if self._ground.check_answer is not None:
+        if self._parts.check_answer is not None:
             said = {"packet_id": packet_id(state.run_id, held.question.id)}
             kind = Signal.APPROVE if approve else Signal.REJECT
-            await self._ground.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
+            await self._parts.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
         if not approve:
             await self._runner.rule_on(run.live, ApprovalRefused(held.question.id, by))
             return dict(_DONE)
@@ -400,7 +403,7 @@ class Guard:
         """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""
         await self._pass_time(run, moment_in(operation))
         self._charge(name, run, size_of(operation.get("orders")))
-        return {**_DONE, **await taken_orders(operation, self._ground, run.live)}
+        return {**_DONE, **await taken_orders(operation, self._parts, run.live)}
 
     async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
@@ -412,7 +415,7 @@ class Guard:
         for unmade in [one for one in turn.decisions if isinstance(one, ToolCallRefused)]:
             message = f"call {call_id!r} can no longer be made: {unmade.reason}; the run was stopped"
             raise RequestRejected(unmade.code, message, {"stop": True})
-        if call_id not in run.held:
+        if run.held.get(call_id) is None:
             answer = dict(_DONE)
             for made in [one for one in turn.decisions if isinstance(one, CallTool) and report.arguments is not None]:
                 answer["arguments"] = await self._arguments_of(run, made)
@@ -428,9 +431,9 @@ class Guard:
             await self._runner.rule_on(run.live, HostFinished())
         del self._runs[run.tenant, name]
         self._size_bytes -= run.size_bytes
-        await self._ground.holdings.let_go(run.live.run_id, run.live.warrant)
-        if self._ground.forget is not None:
-            await self._ground.forget(run.live.run_id)
+        await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
+        if self._parts.forget is not None:
+            await self._parts.forget(run.live.run_id)
         elif run.is_waiting and not run.is_broken:
             self._ended[run.tenant, name] = run
             if len(self._ended) > ENDED_MAX:
@@ -447,7 +450,7 @@ class Guard:
 
     def _check_call_halts(self, run: OpenRun, tool: str) -> None:
         """Raise where a call of a tool may not go out."""
-        check_host_call(self._ground.halts(), pinned(run.state), tool)
+        check_host_call(self._parts.halts(), pinned(run.state), tool)
 
     def _named(self, name: str, tenant: str | None) -> list[OpenRun]:
         """The open runs of this name."""
@@ -493,5 +496,5 @@ def _answered_late(run: OpenRun, call_id: str, *, approve: bool) -> JsonObject:
             f"call {call_id!r} cannot be approved, since the run was stopped: {run.state.end.message}; end the run"
         )
         raise RequestRejected(RUN_STOPPED, message, {"stop": True})
-    del run.held[call_id]
+    run.held.drop(call_id)
     return dict(_DONE)

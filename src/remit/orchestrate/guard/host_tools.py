@@ -12,6 +12,7 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import Any
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json, to_json
@@ -28,7 +29,6 @@ TOOLS_MAX = 1_000
 # A process that guards many runs has a few lists of tools, each some tens of kilobytes long; a longer one is not kept.
 LISTS_KEPT_MAX = 32
 LIST_KEPT_BYTES_MAX = 512 * 1024
-_SHOWN_CHARS_MAX = 80
 _NAMES_SHOWN_MAX = 5
 # A rate is how many calls in how much time.
 _PAIR = 2
@@ -102,13 +102,13 @@ def _definition(tool: Any) -> ToolDefinition:
     declaration = declaration_of(tool)
     read = _Reader(declaration.name, tool)
     if unknown := sorted(set(tool) - KEYS):
-        named = ", ".join(repr(key[:_SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
+        named = ", ".join(repr(key[:SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
         raise read.rejected(f"declares {named}, which is unknown; use {', '.join(sorted(KEYS))}")
     rate_max, rate_per_ms = read.rate()
     definition = ToolDefinition(
         name=declaration.name,
         description=declaration.description,
-        parameters=_ANY_OBJECT if tool.get("parameters") is None else declaration.parameters,
+        parameters=_ANY_OBJECT if tool.get("parameters") is None else tool["parameters"],
         effect=declaration.effect,
         category=read.category(),
         network=declaration.network,
@@ -214,8 +214,8 @@ class _Reader:
         raise self._unfit(key, f"a whole number from 0 to {INTEGER_MAX}")
 
     def rejected(self, problem: str) -> RequestRejected:
-        shown = self._name[:_SHOWN_CHARS_MAX]
+        shown = self._name[:SHOWN_CHARS_MAX]
         return RequestRejected(GUARD_TOOL_INVALID, f"tool {shown!r} {problem}", {"tool": shown})
 
     def _unfit(self, key: str, way_out: str) -> RequestRejected:
-        return self.rejected(f"declares {key}={repr(self._tool[key])[:_SHOWN_CHARS_MAX]}; use {way_out}")
+        return self.rejected(f"declares {key}={repr(self._tool[key])[:SHOWN_CHARS_MAX]}; use {way_out}")

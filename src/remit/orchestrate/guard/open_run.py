@@ -8,13 +8,13 @@ Rule 3: a result that settles nothing is that of a call that was not allowed, wh
 Rule 4: the moment at which the next question expires is known, so that not all of them have to be looked at.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 
-from remit.core.failure import RequestRejected
-from remit.core.journal.arrivals import Arrival, CallProposed, ProposedCall, RunStarted, TextShown
+from remit.core.journal.arrivals import Arrival, CallProposed, RunStarted, TextShown
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     AddendumNoted,
     CallSettled,
@@ -24,23 +24,12 @@ from remit.core.journal.rulings import (
     ToolCallRefused,
 )
 from remit.core.journal.turn import Decision, Turn
-from remit.core.record import JsonObject
-from remit.core.run.signals import PACKET_AMBIGUOUS, never_asked
 from remit.kernel.state import RunState
-from remit.observe.people.packets import too_late
+from remit.orchestrate.guard.held_calls import HeldCalls
 from remit.orchestrate.loop.live import Live
 
 # No question expires so late.
 _NEVER_MS = 2**63
-_SHOWN_MAX = 5
-
-
-@dataclass(slots=True)
-class Held:
-    """A call that waits for a person: its question, and the verdict that was shown."""
-
-    question: AskHuman
-    shown: JsonObject = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -61,7 +50,7 @@ class OpenRun:
         self.calls = 0
         self.is_broken = False
         self.is_lost = False
-        self.held: dict[str, Held] = {}
+        self.held = HeldCalls()
         self._waiting: dict[str, Waiting] = {}
         # By id, and by tool, the commands that wait, the oldest first.
         self._of_id: dict[str, list[str]] = {}
@@ -93,6 +82,7 @@ class OpenRun:
         arrival, is_over = turn.arrival, False
         if isinstance(arrival, CallProposed):
             self.calls += 1
+            self.held.forget_id(arrival.call.call_id)
         elif isinstance(arrival, TextShown):
             self.is_lost = self.is_lost or arrival.is_lost
         elif isinstance(arrival, RunStarted):
@@ -101,9 +91,7 @@ class OpenRun:
             self._take(decision, arrival)
             is_over = is_over or isinstance(decision, RunEnded)
         if not is_over:
-            answered = {one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)}
-            for call_id in [name for name, held in self.held.items() if answered and held.question.id in answered]:
-                del self.held[call_id]
+            self.held.settle([one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)])
 
     def _take(self, decision: Decision, arrival: Arrival) -> None:
         if isinstance(decision, CallTool):
@@ -124,7 +112,8 @@ class OpenRun:
         """The calls that a result settles."""
         if call_id is None:
             return [self._waiting[name].command for name in self._of_tool.get(tool, ())]
-        commands = [self._waiting[name].command for name in self._of_id.get(call_id, ())]
+        named = self._of_id.get(call_id) or self._of_id.get(self.held.own_id(call_id)) or []
+        commands = [self._waiting[name].command for name in named]
         return [command for command in commands if command.tool == tool][:1]
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
@@ -132,10 +121,9 @@ class OpenRun:
         declared = self.state.derived.tools.get(tool)
         if declared is not None and not declared.effect.is_mutating:
             return None
-        asked = [held.question.packet.call for held in self.held.values() if held.question.packet is not None]
-        meant = [call for call in asked if call.tool == tool and call_id in (None, call.call_id)]
-        if meant:
-            return meant[0]
+        if (asked := self.held.meant(call_id, tool)) is not None:
+            return asked
+        call_id = None if call_id is None else self.held.own_id(call_id)
         if call_id is not None and (call_id, tool) in self._settled:
             return None
         nobody_proposed = ProposedCall(call_id or "", tool, "", sha256(tool.encode()).digest())
@@ -154,21 +142,18 @@ class OpenRun:
         while True:
             self._count += 1
             name = f"call-{self._count}"
-            if name not in self._of_id and name not in self.held:
+            if name not in self._of_id and self.held.get(name) is None:
                 return name
 
     def _hold(self, question: AskHuman) -> None:
         self._due_ms = min(self._due_ms, question.expires_at_ms)
         if question.purpose is AskPurpose.APPROVAL and question.packet is not None:
-            call_id = question.packet.call.call_id
-            known = self.held.get(call_id)
-            # Where the next one is asked, the call and what was said of it stay the same.
-            self.held[call_id] = Held(question, {} if known is None else known.shown)
+            self.held.hold(question, question.packet.call)
 
     def _refuse(self, refused: ToolCallRefused, arrival: Arrival) -> None:
         """Remember a call that was turned away: as it was proposed, or as it was held."""
         key, held = (refused.call_id, refused.tool), self.held.get(refused.call_id)
-        call = held.question.packet.call if held is not None and held.question.packet is not None else None
+        call = None if held is None else held.call
         if isinstance(arrival, CallProposed):
             call = arrival.call
         if call is not None:
@@ -188,18 +173,3 @@ class OpenRun:
             del self._of_id[waiting.call_id]
         del self._of_tool[waiting.command.tool][command_id]
         return waiting
-
-
-def not_held(run: OpenRun, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
-    """Why an answer to a call that is not held is refused, as any door says it: its question was settled, or never asked.
-
-    An answer that names no call is one to the only call that is held.
-    """
-    run_id = run.live.run_id
-    if not call_id and run.held:
-        message = f"{len(run.held)} calls are held ({', '.join([*run.held][:_SHOWN_MAX])}); say which by its id"
-        return RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": run_id})
-    questions = [one for turn in turns for one in turn.decisions if isinstance(one, AskHuman)]
-    asked = [one.id for one in questions if one.packet is not None and one.packet.call.call_id == call_id]
-    late = too_late(run_id, turns, asked[-1] if asked else "") if asked or not call_id else None
-    return late or never_asked(run_id, call_id)

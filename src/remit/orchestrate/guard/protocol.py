@@ -11,9 +11,11 @@ Rule 5: of a line that cannot be read at all, its beginning tells whose result i
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject, Record
@@ -23,6 +25,7 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.person import check_no_secret, check_person
 from remit.core.run.principal import EVERY_TENANT, Principal, tenant_problem, tenant_seen
 from remit.core.schema.json_text import parse_with_oddities
+from remit.orchestrate.facts.texts import clean
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
 GUARD_LINE_TOO_LONG = "GUARD_LINE_TOO_LONG"
@@ -40,7 +43,10 @@ _ANSWER_CHARS_MAX = 500
 
 # The largest id that is a number, as every reader of JSON holds it.
 _NUMBER_MAX = 2**53 - 1
-_SHOWN_CHARS_MAX = 80
+
+# Hosts name the same run in every line, and each call once more with its result.
+_IDS_KEPT_MAX = 4_096
+_check_no_secret = lru_cache(maxsize=_IDS_KEPT_MAX)(check_no_secret)
 
 # The moment of an operation, for a host that keeps the time.
 AT_MS = "at_ms"
@@ -75,7 +81,7 @@ def addressed(operation: Any) -> tuple[str, str]:
     if not isinstance(op, str) or op not in _KEYS:
         raise unfit("op", op, f"one of {', '.join(_KEYS)}")
     required, known = _KEYS[op][0], _KNOWN[op]
-    run_id = id_in(operation, "run")
+    run_id = id_under(operation, "run")
     if run_id is None:
         raise unfit("run", None, "an id of its own for each run")
     if missing := [key for key in required if key not in operation]:
@@ -87,7 +93,7 @@ def addressed(operation: Any) -> tuple[str, str]:
     return op, run_id
 
 
-def id_in(operation: JsonObject, key: str) -> str | None:
+def id_under(operation: JsonObject, key: str) -> str | None:
     """The name under a key: a text, or a number that stands for its digits."""
     value = operation.get(key)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _NUMBER_MAX:
@@ -95,7 +101,7 @@ def id_in(operation: JsonObject, key: str) -> str | None:
     if value is None:
         return None
     if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
-        check_no_secret(key, value)
+        _check_no_secret(key, value)
         return value
     raise unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
 
@@ -113,7 +119,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def prompt_in(value: Any) -> Any:
-    """What the user wrote: a text, or the messages of a conversation."""
+    """The prompt of the user: a text, or the messages of a conversation."""
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
         with suppress(ValueError, TypeError, RecursionError):
             return result_json(value)[0]
@@ -143,9 +149,9 @@ def asker_in(operation: JsonObject) -> Asker:
     role = operation.get("role")
     if role is not None and (not isinstance(role, str) or role not in list(AgentRole)):
         raise unfit("role", role, f"one of {', '.join(AgentRole)}")
-    named = {key: id_in(operation, key) or "" for key in ("user", "tenant")}
+    named = {key: id_under(operation, key) or "" for key in ("user", "tenant")}
     if problem := tenant_problem(named["tenant"]):
-        raise RequestRejected(GUARD_OP_INVALID, f"tenant={named['tenant'][:_SHOWN_CHARS_MAX]!r} {problem}")
+        raise RequestRejected(GUARD_OP_INVALID, f"tenant={named['tenant'][:SHOWN_CHARS_MAX]!r} {problem}")
     if named["user"]:
         check_person(named["user"], "user")
     return Asker(**named, role=AgentRole(role or AgentRole.GENERAL))
@@ -153,13 +159,13 @@ def asker_in(operation: JsonObject) -> Asker:
 
 def tenant_in(operation: JsonObject, principal: Principal) -> str | None:
     """The tenant whose run is meant, within what the guard acts for; None where the operation leaves that open."""
-    said = id_in(operation, "tenant")
+    said = id_under(operation, "tenant")
     return said if said is None and principal.tenant_id == EVERY_TENANT else tenant_seen(principal, said or "")
 
 
 def model_in(operation: JsonObject) -> str:
     """The model of the agent, where it says which; so that a halt of the model holds back its calls."""
-    return id_in(operation, "model") or ""
+    return id_under(operation, "model") or ""
 
 
 def moment_in(operation: JsonObject) -> int | None:
@@ -180,7 +186,7 @@ def size_of(arguments: Any) -> int:
 
 def unfit(key: str, value: Any, way_out: str) -> RequestRejected:
     """The refusal of a part that cannot be used."""
-    return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:_SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
+    return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
 
 
 def read_line(data: bytes) -> JsonObject:
@@ -200,6 +206,9 @@ def read_line(data: bytes) -> JsonObject:
 
 def result_json(content: Any) -> tuple[Any, bytes]:
     """A result as JSON can hold it, and its bytes; raises ValueError or TypeError for what is no JSON at all."""
+    if type(content) is str:
+        said = clean(content)
+        return said, to_json(said).encode()
     text = json.dumps(content, ensure_ascii=False, allow_nan=True)
     data = text.encode("utf-8", "replace")
     return parse_with_oddities(data.decode()), data

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.journal.arrivals import CallProposed, ProposedCall, Provenance
+from remit.core.journal.arrivals import CallProposed
 from remit.core.journal.commands import AskHuman
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import CallNoted, ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject
@@ -53,7 +54,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
 
 
 def shown_verdict(turn: Turn, finding: Finding | None, gate: Gate) -> JsonObject:
-    """What a turn made of the call that was proposed with it, for the host that proposed it."""
+    """The verdict on the call that was proposed with a turn, for the host that proposed it."""
     assert isinstance(turn.arrival, CallProposed), "only a proposed call has a verdict"
     call = turn.arrival.call
     said = _said(Judgement.ALLOW, "", [])
@@ -81,10 +82,10 @@ def found_json(finding: Finding | None, gate: Gate) -> JsonObject:
     if finding is not None:
         return verdict_json(finding)
     shown: JsonObject = {"decision": "", "code": "", "reasons": [], "args": []}
-    return {**shown, "labels": list(gate.evidence.labels), "rules": gate.rules, "fix": ""}
+    return {**shown, "labels": list(gate.grounds.labels), "rules": gate.rules, "fix": ""}
 
 
-def refused(code: str, reasons: Iterable[str]) -> JsonObject:
+def shown_refusal(code: str, reasons: Iterable[str]) -> JsonObject:
     """The call may not be made, and no person is asked."""
     return _said(Judgement.REFUSE, code, reasons)
 
@@ -93,12 +94,12 @@ def _refusal(ruling: ToolCallRefused, call: ProposedCall, finding: Finding | Non
     if ruling.code in (Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED):
         # The kernel knows who said no; where it does not, the gate says why first and what to do next.
         is_named = call.provenance is not Provenance.REFUSED or ruling.reason != "; ".join(call.reasons)
-        return refused(ruling.code, [ruling.reason] if is_named else call.reasons[:1])
+        return shown_refusal(ruling.code, [ruling.reason] if is_named else call.reasons[:1])
     if ruling.code == Refusal.UNSAFE:
-        return {**refused(ruling.code, [ruling.reason]), "stop": True}
+        return {**shown_refusal(ruling.code, [ruling.reason]), "stop": True}
     # What would have been asked, and cannot be any more, was objected to before.
     is_unasked = ruling.code == Refusal.BUDGET_EXHAUSTED and call.provenance is Provenance.UNBOUND
-    return refused(ruling.code, [*(_objections(call, finding) if is_unasked else ()), ruling.reason])
+    return shown_refusal(ruling.code, [*(_objections(call, finding) if is_unasked else ()), ruling.reason])
 
 
 def _objections(call: ProposedCall, finding: Finding | None) -> list[str]:

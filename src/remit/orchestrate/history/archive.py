@@ -7,39 +7,50 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.signing import Signer
-from remit.core.journal.storage import STORE_INDEX_LOST, RunEntry
+from remit.core.journal.storage import RunEntry, SignedHead
 from remit.core.page import check_limit, page_of
 from remit.core.record import Text, replace
 from remit.core.run.approval import Approval
 from remit.core.run.halt import HALTED, HALTS, HaltScope
 from remit.core.run.manifest import Source
-from remit.core.run.run_events import SYSTEM_CLOSED
+from remit.core.run.run_events import expect_unreadable
 from remit.core.run.signals import PACKET_AMBIGUOUS, PACKET_MARK, never_asked
+from remit.kernel.results.proven_effects import cut_off_beneath
 from remit.kernel.state import RunState, loop_state, pinned, waiting_for
-from remit.observe.history import History, fold, read_history
+from remit.observe.fact import is_failed_call
+from remit.observe.linked_turns import History, fold, read_history
 from remit.observe.people.packets import GROUP_MARK, grouped, too_late
 from remit.observe.proof.export import export_lines
 from remit.observe.proof.findings import Fault, Finding, StoreInDoubt, Verification
-from remit.observe.proof.verify import verify_halts, verify_run
-from remit.observe.reading import Reading, is_failed_call, reading_of
-from remit.observe.views.calls_made import calls_made, children_of
-from remit.observe.views.explain import DoneBeneath, Told, explain
+from remit.observe.proof.verify import nothing_of, verifications_of, verify_halts, verify_run
+from remit.observe.reading import Reading, reading_of
+from remit.observe.views.calls_made import children_of
+from remit.observe.views.explain import DoneBeneath, Told, done_by, explain
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.observe.views.outline import loop_states
+from remit.orchestrate.errand_ports import GuardedLog
 from remit.orchestrate.executors.human import approvals_told
 from remit.orchestrate.history.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.history.repair import doubts
 from remit.orchestrate.history.replay import Audit, audit, kept_texts
-from remit.orchestrate.loop.child_runs import doubts_below, halted_beneath, held_now, orphan_above, paused_beneath
+from remit.orchestrate.loop.child_runs import (
+    doubts_below,
+    halted_beneath,
+    held_now,
+    orphan_above,
+    paused_beneath,
+    run_beneath,
+)
 from remit.orchestrate.loop.durability import ill_listed
 from remit.orchestrate.loop.halt_switch import has_met
-from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
+from remit.orchestrate.ports import ReadableStore
 from remit.orchestrate.setup.reloaded_kit import changed_sources
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
@@ -59,35 +70,12 @@ class Glimpse(NamedTuple):
     asked: Text = ""
 
 
-class ArchivePorts(Protocol):
-    """What there is to read."""
-
-    @property
-    def journal(self) -> Turns:
-        """Turns."""
-
-    @property
-    def blobs(self) -> Blobs:
-        """Long texts."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Which runs there are."""
-
-    @property
-    def log(self) -> HeadLog:
-        """What was signed."""
-
-    @property
-    def halts(self) -> PastHalts:
-        """What may not be dispatched."""
-
-
+@checks_arguments("limit")
 class Archive:
     """Reads the runs of a store. With its key, it may also sign what leaves the store."""
 
     def __init__(
-        self, shelf: ArchivePorts, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
+        self, shelf: ReadableStore, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
     ) -> None:
         self._shelf, self._custody, self._signer = shelf, custody, signer
 
@@ -166,18 +154,22 @@ class Archive:
         """How a run stands, its children's questions included; None where it cannot be read."""
         try:
             return await self._stands(await self.history(run_id))
-        except RemitError:
+        except RemitError as error:
+            expect_unreadable(error)
             return None
 
     async def _beneath(self, state: RunState) -> DoneBeneath:
-        """The calls of the runs beneath one, and how far those went in the gauges, as far as they can be read."""
-        found = DoneBeneath()
+        """What the runs beneath one did, as far as they can be read."""
+        found, untold = DoneBeneath(), set(cut_off_beneath(state))
         for command_id in children_of(state):
-            with suppress(RemitError):
-                history = await self.history(state.children.runs[command_id])
-                child = await self._stands(history)
-                own = DoneBeneath(calls_made(child), reading_of(history.turns).gauges())
-                found = found.with_more(own).with_more(await self._beneath(child))
+            try:
+                if (child := await run_beneath(state, command_id, self._read)) is None:
+                    continue
+                reading = reading_of((await self.history(child.run_id)).turns)
+                has_told = child.run_id not in untold
+                found = found.with_more(done_by(child, reading, await self._beneath(child), has_told=has_told))
+            except RemitError as error:
+                expect_unreadable(error)
         return found
 
     async def _alone(self, run_id: str) -> RunState | None:
@@ -241,7 +233,8 @@ class Archive:
         below = NOTHING_BELOW if state.end.ending is None else await doubts_below(state, self._read)
         explained = explain(state, reading, below, await self._beneath(state))
         if state.children.held and (paused := await paused_beneath(state, self._read)):
-            explained = replace(explained, standing=replace(explained.standing, paused=paused))
+            by = tuple([reading_of((await self.history(name)).turns).paused_by for name in paused])
+            explained = replace(explained, standing=replace(explained.standing, paused=paused, paused_by=by))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
         return Told(
             entry=_listed_as(entry, state),
@@ -254,7 +247,7 @@ class Archive:
         )
 
     async def approvals(self, run_id: str = "", *, before: str = "", limit: int = 0) -> list[Approval]:
-        """What people are asked, newest run first: by one run and those beneath it, or by all; `limit` 0 means all of it.
+        """The questions to people, newest run first: of one run and those beneath it, or of all; `limit` 0 means all of them.
 
         `before` is the last question of the page before; raises RequestRejected where it is not asked any more.
         What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
@@ -302,9 +295,7 @@ class Archive:
         run, mark, command_id = name.rpartition(PACKET_MARK)
         entry = await self.find(run if mark else name)
         # Those of a run whose parent has ended too: a person who answers one is told why that is not heard.
-        open_now = [
-            one for asking in await self._asking(entry.run_id) for one in await self._approvals_of(asking.run_id)
-        ]
+        open_now = [one for asks in await self._asking(entry.run_id) for one in await self._approvals_of(asks.run_id)]
         wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
         found = [approval for approval in open_now if not mark or approval.id == wanted]
         if not found:
@@ -336,7 +327,7 @@ class Archive:
         return None
 
     async def packet(self, name: str) -> list[Approval]:
-        """What is asked under a name: one question, or with a + behind it all that were asked together with it.
+        """The questions under a name: one, or with a + behind it all that were asked together with it.
 
         RUN+ stands for all that a run asks, where that was asked together.
         """
@@ -374,63 +365,52 @@ class Archive:
                 return Glimpse(role, ENDINGS[ending].loop_state.value, said)
             state = await self._stands(history)
         except RemitError as error:
-            if error.code == SYSTEM_CLOSED:
-                raise
+            expect_unreadable(error)
             return Glimpse()
-        # One that is listed as open although its turns end it is not shown as what it is not.
+        # The index calls it open and its turns end it: no state is shown rather than a wrong one.
         is_misled = state.end.ending is not None and not entry.ending
         return Glimpse(role, "" if is_misled else loop_state(state).value, said)
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
-        """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
+        """Whether a run is as it was written. Trusted is the key that is named, else those that are accepted here."""
         shelf = self._shelf
-        entry, data = await shelf.catalogue.entry(run_id), await self._turns(run_id)
+        entry = await shelf.catalogue.entry(run_id)
+        data, heads, logged = await self._vouched(run_id)
         texts = await kept_texts(shelf.blobs, _readable(data))
-        heads, logged = await shelf.catalogue.heads(run_id), await shelf.log.heads(run_id)
-        if signer is None and self._signer is not None:
-            signer = self._signer().did
-        found = verify_run(run_id, data, heads, logged, signer, texts.get)
-        if not found.ok or entry is None or not (message := ill_listed(entry, data)):
-            return found
-        return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
+        found = verify_run(
+            run_id, data, heads=heads, logged=logged, signer=signer or self._accepted(), blob_of=texts.get
+        )
+        if isinstance(shelf.log, GuardedLog) and (message := await shelf.log.refused(run_id)):
+            found = replace(found, findings=(*found.findings, Finding(Fault.ENTRIES_REFUSED, message)))
+        if found.ok and entry is not None and (message := ill_listed(entry, data)):
+            found = replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
+        return found
 
     async def verify_halts(self, signer: str | None = None) -> tuple[str, ...]:
         """What is wrong with the journal of halts; nothing where it is as it was written."""
-        shelf = self._shelf
-        if signer is None and self._signer is not None:
-            signer = self._signer().did
-        heads, logged = await shelf.catalogue.heads(HALTS), await shelf.log.heads(HALTS)
-        return verify_halts(shelf.halts.since(0), heads, logged, signer)
+        return verify_halts(*await self._vouched(HALTS), signer or self._accepted())
+
+    def _accepted(self) -> frozenset[str] | None:
+        """The store's own key, and those of other machines of its deployment; None where it has none."""
+        others = frozenset[str]() if self._custody is None else self._custody.accepted()
+        return None if self._signer is None else others | {self._signer().did}
 
     async def has_met(self, scope: HaltScope) -> bool:
         """Whether a run of this store had what a halt is about."""
         return await has_met(scope, self._shelf.journal, self._shelf.catalogue)
 
     async def verify_all(self, signer: str | None = None) -> AsyncIterator[Verification]:
-        """The same of every run, of runs that only the log of heads remembers, and of the log itself (under no name)."""
+        """Verify every run, the runs that only the log of heads remembers, and the log itself (under no name)."""
         for entry in await self._shelf.catalogue.entries():
             yield await self.verify(entry.run_id, signer)
         if wrong := await self.verify_halts(signer):
             found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
-            yield _nothing_of(HALTS, *found)
-        lost = await self._shelf.log.losses()
-        for run_id in lost.unlisted:
-            message = f"run {run_id} is kept and not listed ({STORE_INDEX_LOST}); `remit rebuild` lists it again"
-            yield _nothing_of(run_id, Finding(Fault.INDEX_DIFFERS, message))
-        for run_id in lost.missing:
-            message = f"run {run_id} was signed for and is gone, and was not deleted: it was taken out of the store"
-            yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
-        if lost.is_log_lost:
-            message = "heads of this store were signed, and its log of heads is gone or empty"
-            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
-        if lost.is_log_damaged:
-            message = (
-                "lines of the log of heads cannot be read, and no crash cut them: what they vouched for is not known"
-            )
-            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
+            yield nothing_of(HALTS, *found)
+        for verification in verifications_of(await self._shelf.log.losses()):
+            yield verification
 
     async def doubts(self, run_id: str = "") -> StoreInDoubt:
-        """What is in doubt because signed turns are missing: of one run, or of all."""
+        """The doubts that missing signed turns leave: of one run, or of all."""
         return await doubts(self._shelf.journal, self._shelf.catalogue, self._shelf.log, run_id)
 
     async def replay(self, run_id: str) -> Audit:
@@ -445,16 +425,31 @@ class Archive:
             message = f"run {run_id} cannot be exported: this store has no key to sign with"
             raise RequestRejected(EXPORT_UNSIGNED, message, {"run_id": run_id})
         shelf, signer = self._shelf, self._signer()
-        data = await shelf.journal.read(run_id)
+        data, heads, logged = await self._vouched(run_id)
         return export_lines(
             run_id,
             data,
-            heads=await shelf.catalogue.heads(run_id),
-            logged=await shelf.log.heads(run_id),
+            heads=heads,
+            logged=logged,
             blob_of=(await kept_texts(shelf.blobs, _readable(data))).get,
             signer=signer.did,
             sign=signer.sign,
         )
+
+    async def _vouched(self, run_id: str) -> tuple[Sequence[bytes], list[SignedHead], list[SignedHead]]:
+        """The turns of a run, or the entries of halts, with the heads that are kept and those in the log.
+
+        All heads from before the turns were read, and of later ones those of these turns: the head of a turn that is written
+        meanwhile looks like a loss to none.
+        """
+        kept, log = self._shelf.catalogue.heads, self._shelf.log.heads
+        before = [*await kept(run_id), *await log(run_id)]
+        data = self._shelf.halts.since(0) if run_id == HALTS else await self._turns(run_id)
+        kept_now, logged_now = await kept(run_id), await log(run_id)
+        kept_heads, logged = (
+            [head for head in now if head.seq < len(data) or head in before] for now in (kept_now, logged_now)
+        )
+        return data, kept_heads, logged
 
     async def _approvals_of(self, run_id: str) -> list[Approval]:
         history = await self.history(run_id)
@@ -472,13 +467,6 @@ def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
     code = waiting_for(state)
     halted = HALTED if state.place.halted is not None and not ending else ""
     return replace(entry, ending=ending, waiting_for=halted if code is None else code.value)
-
-
-def _nothing_of(name: str, *findings: Finding) -> Verification:
-    """The verdict on what is no run, or is not there."""
-    return Verification(
-        run_id=name, turns=0, signed_turns=0, head="", ending="", signer="", redacted=(), findings=findings
-    )
 
 
 def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:

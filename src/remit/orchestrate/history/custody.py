@@ -7,6 +7,8 @@ Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only w
         vouched for the turns that name it. A process that can write to a database and lacks the key names nothing. So nothing is
         added to any other run, copied from it or said after it either: our own signature would vouch for all of it.
 Rule 3: whether a run is whole costs two lines of the log and one turn of the journal, however long both are.
+Rule 4: the log is asked first and the journal then. A head is logged after its turn was written, so what goes on meanwhile
+        looks like a loss to none.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ from typing import NoReturn
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import SourcesAccepted
 from remit.core.journal.codec import decode_turn, hash_turn, redacted_in
-from remit.core.journal.signing import is_deletion_signed, is_head_signed
+from remit.core.journal.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.journal.storage import (
     RUN_NOT_VOUCHED,
     STORE_INDEX_LOST,
@@ -27,7 +29,7 @@ from remit.core.journal.storage import (
     SignedHead,
 )
 from remit.kernel.state import RunState
-from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
 from remit.observe.proof.findings import Fault
 from remit.orchestrate.loop.durability import ill_listed
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
@@ -50,10 +52,16 @@ class Custody:
         self._log = log
         self._signers = signers
 
+    def accepted(self) -> frozenset[str]:
+        """The keys whose signatures on runs of this store count."""
+        return frozenset() if self._signers is None else self._signers()
+
     async def expect_kept(self, state: RunState, run_id: str) -> None:
         """Raise where a run may not be gone on with: no accepted key vouches for it, or turns of it are missing."""
         if state.manifest is not None:  # What never began names nothing.
             await self.expect_vouched(run_id)
+        elif (deletion := await self._log.deletion(run_id)) is not None and is_deletion_signed(deletion):
+            raise _deleted(deletion)
         await self.expect_whole(state, run_id)
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
@@ -68,20 +76,17 @@ class Custody:
         return await self._log.doubt(run_id, last)
 
     async def beyond(self, run_id: str, last: int) -> SignedHead | None:
-        """The signed head that a journal which ends with turn `last` does not lead to; None where it has all of them."""
+        """The signed head that a journal which ended with turn `last` does not lead to by now; None where it has all of them."""
         logged = await self._log.last(run_id)
         if logged is None:
             return None
-        if logged.seq <= last:
-            stored = await self._journal.read(run_id, after=logged.seq - 1)
-            if not stored:
-                message = (
-                    f"run {run_id} is listed with turn {logged.seq}, and its journal has none; the database is damaged"
-                )
-                raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
-            if hash_turn(stored[0]) == logged.head:
-                return None
-        return logged
+        stored = await self._journal.read(run_id, after=logged.seq - 1)
+        if not stored and logged.seq <= last:
+            message = (
+                f"run {run_id} is listed with turn {logged.seq}, and its journal has none; the database is damaged"
+            )
+            raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
+        return None if stored and hash_turn(stored[0]) == logged.head else logged
 
     async def expect_vouched(self, run_id: str) -> None:
         """Raise RUN_NOT_VOUCHED where no key that this user accepts has signed what the run names."""
@@ -120,6 +125,12 @@ def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
     raise RequestRejected(RUN_NOT_VOUCHED, message, {"run_id": run_id})
 
 
+def _deleted(deletion: SignedDeletion) -> RequestRejected:
+    shown = deletion.run_id[:_NAME_CHARS_MAX]
+    message = f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
+    return RequestRejected(RUN_DELETED, message, {"run_id": shown})
+
+
 async def why_absent(log: HeadLog, name: str) -> RequestRejected:
     """Why a run is not there: it was never started, it was deleted, it is not listed, or it was taken out of the store."""
     shown = name[:_NAME_CHARS_MAX]
@@ -127,13 +138,17 @@ async def why_absent(log: HeadLog, name: str) -> RequestRejected:
     deletion = await log.deletion(name)
     logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
     if deletion is not None and is_deletion_signed(deletion):
-        code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
-    elif logged and name in (await log.losses()).unlisted:
+        return _deleted(deletion)
+    lost = await log.losses()
+    if logged and name in lost.unlisted:
         message = f"run {shown} is kept and not listed, so that no reader sees it; `remit rebuild` lists it again"
         code = STORE_INDEX_LOST
     elif logged:
         message = f"run {shown} is gone, although turn {max(logged)} of it was signed and it was not deleted"
         code, message = RUN_MISSING, f"{message}: it was taken out of the store; put back a backup"
+    elif name in lost.missing:
+        message = f"run {shown} is gone, although it was there and was not deleted: it was taken out of the store"
+        code, message = RUN_MISSING, f"{message}; put back a backup"
     return RequestRejected(code, message, {"run_id": shown})
 
 

@@ -19,9 +19,10 @@ from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.journal.storage import Warrant
 from remit.core.journal.turn import Turn
 from remit.core.run.manifest import EarlierEffect, Origin
-from remit.kernel.state import CallTrace, RunState, pinned
-from remit.observe.history import fold as folded
-from remit.observe.history import read_history
+from remit.kernel.state import RunState, pinned
+from remit.kernel.traces import CallTrace
+from remit.observe.linked_turns import fold as folded
+from remit.observe.linked_turns import read_history
 from remit.observe.views.late_outcomes import late_outcome
 from remit.orchestrate.facts.texts import name, note
 from remit.orchestrate.loop.live import Live

@@ -15,7 +15,7 @@ from remit.core.journal.signing import sign_head
 from remit.core.journal.storage import START, Barrier, SignedHead, Warrant
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.history import Linked, linked_turns
+from remit.observe.linked_turns import Linked, linked_turns
 from remit.observe.proof.export import Export, read_export, verify_export
 from remit.orchestrate.loop.durability import barrier_of, run_listing
 from remit.orchestrate.ports import Store
@@ -32,12 +32,12 @@ async def import_run(store: Store, lines: Iterable[bytes], accepted: Callable[[]
     text = tuple(lines)
     export = read_export(text)
     run_id, signer = export.run_id, export.signer
-    if signer not in accepted():
+    if signer not in (trusted := accepted()):
         message = (
             f"the export of run {run_id} is signed by {signer}, a signer that you have not accepted; name it with --key"
         )
         raise RequestRejected(IMPORT_NOT_TRUSTED, message, {"run_id": run_id, "signer": signer})
-    if not (found := verify_export(text, signer=signer)).ok:
+    if not (found := verify_export(text, signer=trusted)).ok:
         message = f"the export of run {run_id} does not verify: {found.findings[0].code.value}; export it again"
         raise RequestRejected(IMPORT_UNVERIFIED, message, {"run_id": run_id})
     steps = linked_turns(run_id, export.data)

@@ -4,6 +4,11 @@ Rule 1: a run of which signed turns are missing is never gone on with. A person 
         goes on: it names the run, the person and the reason, and asks a person before it changes anything.
 Rule 2: what the missing turns did is not known, and nothing here guesses. What the run was about to do when the backup was
         made is listed, because it may have been done.
+Rule 3: turns, texts, signed heads, entries of the inbox that were not settled, refusals, receipts of people and what
+        deleted runs cost are inputs: they are read and never made. What is derived from them is made anew: the index of runs,
+        places of sessions, quotas, and what became of entries.
+Rule 4: a run that cannot be folded, or whose place in a session another has, is left as it is, and named. One that is listed
+        and has no turn is listed no more, and named. A run that goes on meanwhile is left to its driver.
 """
 
 from collections.abc import Sequence
@@ -16,7 +21,7 @@ from remit.core.record import Record
 from remit.core.run.halt import HALTS
 from remit.core.run.manifest import EarlierEffect
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import fold, read_history
+from remit.observe.linked_turns import fold, read_history
 from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.durability import answer_of, run_listing, standing_after
@@ -28,14 +33,18 @@ REASON_MISSING = "REASON_MISSING"
 
 
 async def doubts(journal: Turns, catalogue: Catalogue, log: HeadLog, run_id: str = "") -> StoreInDoubt:
-    """What is in doubt: of one run, or of all."""
+    """The doubts that missing turns leave: of one run, or of all."""
     lost = await log.losses()
     custody = Custody(journal, catalogue, log)
     named = [entry.run_id for entry in await catalogue.entries()] if not run_id else [run_id]
     behind = [found for name in named if (found := await _doubt(journal, custody, name)) is not None]
-    gone = [] if run_id else [await log.last(name) for name in lost.missing]
-    missing = tuple(RunInDoubt(head.run_id, -1, head.seq, head.ending) for head in gone if head is not None)
-    return StoreInDoubt(tuple(behind), missing, lost.is_log_lost, lost.is_log_damaged)
+    missing = [] if run_id else [_gone(name, await log.last(name)) for name in lost.missing]
+    return StoreInDoubt(tuple(behind), tuple(missing), lost.is_log_lost, lost.is_log_damaged)
+
+
+def _gone(run_id: str, head: SignedHead | None) -> RunInDoubt:
+    """A run that is gone; of one whose heads went with it, it is not known how far it came."""
+    return RunInDoubt(run_id, -1, -1) if head is None else RunInDoubt(run_id, -1, head.seq, head.ending)
 
 
 async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | None:
@@ -87,14 +96,6 @@ def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str, doubt:
         run_id, seq=first, how=f"turns {first} to {head.seq} of it are missing, and what they did is unknown"
     )
 
-
-# Whatever a store derives from turns, made anew: the index of runs, places of sessions, quotas, and what became of entries.
-#
-# Turns, texts, signed heads, entries of the inbox that were not settled, refusals, receipts of people and what deleted
-# runs cost are inputs. They are read and never made.
-# A run that cannot be folded, or whose place in a session another has, is left as it is, and named. One that is listed
-# and has no turn is listed no more, and named.
-# A run that goes on meanwhile is left to its driver.
 
 # So many runs are written at once, so that others wait for no longer than that takes.
 _AT_ONCE = 100

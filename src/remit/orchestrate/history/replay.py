@@ -1,4 +1,4 @@
-"""Audit: decide every turn of a run again and compute its facts again, with no model and no tool.
+"""Replay: every turn of a run is decided again and its facts are computed again, with no model and no tool.
 
 Rule 1: each arrival is taken back to the report it was made from, and completed anew; what comes out must be the very
         arrival. Then the kernel decides anew; what comes out must be the very bytes.
@@ -20,11 +20,11 @@ from remit.core.journal.codec import decode_turn, encode_turn, hash_turn, redact
 from remit.core.journal.storage import BlobMissing
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import Record, Text, digest_of, replace
-from remit.kernel.authority.conditions import looks_for_claims
+from remit.kernel.authority.conditions import looks_for_assertions
 from remit.kernel.decide import take_turn
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.observe.plain import printable_line
 from remit.observe.proof.export import Export
 from remit.orchestrate.facts.facts import Facts
@@ -49,7 +49,7 @@ _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, Att
 
 
 class AuditVerdict(StrEnum):
-    """What an audit came to."""
+    """The verdict of an audit."""
 
     SAME = "same"
     DIFFERENT = "different"
@@ -67,7 +67,7 @@ class TurnDifference(Record):
 
 
 class Audit(Record):
-    """What became of the turns of a run, decided again. Numbers in the tuples are those of turns."""
+    """The audit of a run whose turns were decided again. Numbers in the tuples are those of turns."""
 
     turns: int
     verdict: AuditVerdict
@@ -261,7 +261,7 @@ class _Auditor:
         """Whether facts of an arrival rest on everything that was read: by it calls are judged, and links of answers."""
         if isinstance(arrival, ApprovalGiven):
             return arrival.modified is not None
-        if isinstance(arrival, ModelAnswered) and looks_for_claims(pinned(self._state).boundary):
+        if isinstance(arrival, ModelAnswered) and looks_for_assertions(pinned(self._state).boundary):
             return True
         if isinstance(arrival, CallProposed):
             return not arrival.takes

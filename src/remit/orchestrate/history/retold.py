@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.journal import arrivals
-from remit.core.journal.arrivals import Arrival, ProposedCall
+from remit.core.journal.arrivals import Arrival
 from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject, Text, replace
 from remit.core.regex import regex
@@ -23,6 +24,7 @@ from remit.core.schema.json_text import parse_json
 from remit.core.work.orders import MADE
 from remit.orchestrate.executors import reports
 from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.facts.order_leases import told_used
 
 # Arrivals that carry proposed calls.
 _PROPOSING = (arrivals.ModelAnswered, arrivals.CodeReturned)
@@ -38,7 +40,7 @@ _WHOLE_FLOAT = regex(r"(?<![\d.])(-?\d+)\.0(?!\d)")
 
 
 def report_behind(arrival: Arrival, read: Read) -> Report:
-    """What was reported; most kinds of arrivals are reported as they stand, and completed as such."""
+    """The report behind an arrival; most kinds of arrivals are reported as they stand, and completed as such."""
     reported = REPORTED.get(type(arrival))
     return arrival if reported is None else reported(arrival, read)
 
@@ -137,6 +139,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             left=arrival.left,
             denials=arrival.denials,
             refused=arrival.refused,
+            orders=told_used(arrival),
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

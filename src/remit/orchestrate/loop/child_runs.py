@@ -6,17 +6,22 @@ Rule 3: a child that a person paused, or that heard a no and rests, asks nothing
         child holds up waits under REVIEW_REQUIRED, and names the child: resuming that lets both go on.
 Rule 4: a child that has ended, is gone, goes on or stands still for a halt keeps no person waiting, whatever its parent was
         told: a run with nothing but such children is open, and goes on when it is resumed.
+Rule 5: the effects that a child left in doubt are told by its parent's turns; what the child's tools told since, only by the
+        child's own.
+Rule 6: a run that ends tells its children. One that its process left open is an orphan: no run waits for what it does, so a
+        process that meets it cancels it. What it asks is not shown as asked, and no answer to it is taken.
 """
 
 from collections.abc import Awaitable, Callable
 
 from remit.core.failure import Ending, RequestRejected, gravest, stakes_of
-from remit.core.journal.commands import CallTool
+from remit.core.journal.commands import CallTool, place_in_journal
 from remit.core.journal.rulings import RunPaused
 from remit.core.journal.storage import RunEntry
 from remit.core.run.contract import WaitingFor
-from remit.kernel.results.grounding import child_claim, effects_in_doubt, place_of_child
-from remit.kernel.state import LateOutcome, RunState, questions
+from remit.kernel.results.proven_effects import child_effect_in_words, effects_in_doubt, place_of_child
+from remit.kernel.state import RunState, pinned, questions
+from remit.kernel.traces import LateOutcome
 from remit.observe.views.calls_made import children_of
 from remit.observe.views.late_outcomes import EffectsBeneath, FoundOutcome, joined_outcomes, late_told
 from remit.orchestrate.ports import Catalogue
@@ -100,32 +105,46 @@ def joined_with(own: WaitingFor, asked: list[WaitingFor], paused: list[str]) -> 
     )
 
 
-# Doubts beneath a run: effects of its children whose outcome was unknown, and what was found out since.
-#
-# A parent's turns tell what a child left when it ended; what the child's tools told since, only its own turns tell.
+async def run_beneath(state: RunState, command_id: str, load: Load) -> RunState | None:
+    """The child that a command of a run started; None where it cannot be read, or has no turn.
+
+    A fork copies that a child has ended, and not the child: what that did stands with the run that it was copied from.
+    """
+    child = await load(state.children.runs[command_id])
+    if child is not None and child.seq >= 0:
+        return child
+    origin = pinned(state).forked_from
+    is_copied = origin is not None and place_in_journal(command_id)[0] <= origin.seq
+    if origin is None or not is_copied or command_id in state.commands.open:
+        return None
+    copied = await load(origin.run_id)
+    if copied is None or command_id not in copied.children.runs:
+        return None
+    return await run_beneath(copied, command_id, load)
+
+
 async def doubts_below(state: RunState, load: Load) -> EffectsBeneath:
     """The effects of runs beneath one that has ended: those still in doubt, and what was found out of others."""
     doubted: list[str] = []
     found: dict[str, FoundOutcome] = {}
     for command_id in children_of(state):
-        open_still, known = await _outcomes(state.children.runs[command_id], load)
-        doubted += [child_claim(tool, command_id) for tool in sorted(open_still)]
+        open_still, known = await _outcomes(await run_beneath(state, command_id, load), load)
+        doubted += [child_effect_in_words(tool, command_id) for tool in sorted(open_still)]
         for tool, late in known:
             if tool not in open_still:
-                claim = child_claim(tool, command_id)
+                claim = child_effect_in_words(tool, command_id)
                 found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
     return EffectsBeneath(tuple(doubted), found)
 
 
-async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, LateOutcome]]]:
+async def _outcomes(state: RunState | None, load: Load) -> tuple[set[str], list[tuple[str, LateOutcome]]]:
     """The tools of a run and of those beneath it that are in doubt, and the outcomes that came after an ending."""
-    state = await load(run_id)
     if state is None:
         return set(), []
     tools: set[str] = set()
     known: list[tuple[str, LateOutcome]] = []
-    for child_id in state.children.runs.values():
-        open_still, found = await _outcomes(child_id, load)
+    for command_id in state.children.runs:
+        open_still, found = await _outcomes(await run_beneath(state, command_id, load), load)
         tools |= open_still
         known += found
     settled = {tool for tool, _ in known} - tools
@@ -137,17 +156,11 @@ async def _outcomes(run_id: str, load: Load) -> tuple[set[str], list[tuple[str, 
     return tools, known + [(state.calls.made[command_id].tool, late) for command_id, late in state.end.late.items()]
 
 
-# Orphans: children that are open although the run that started them has ended, or is gone.
-#
-# A run that ends tells its children. When its process dies in between, they are left behind.
-#
-# No run waits for what an orphan does, so nothing more is done in it: a process that meets one cancels it.
-# What an orphan asks is not shown as asked, and no answer to it is taken.
 PARENT_ENDED = "PARENT_ENDED"
 
 
 async def orphan_above(catalogue: Catalogue, entry: RunEntry) -> RunEntry | None:
-    """Of an open run and the open ones above it the one that was left behind; None when the run that began them is open."""
+    """The nearest open run, from this one upwards, whose parent has ended or is missing; None if there is none."""
     while not entry.ending and entry.listing.parent_id:
         parent = await catalogue.entry(entry.listing.parent_id)
         if parent is None or parent.ending:

@@ -81,11 +81,11 @@ class Claims:
 
 
 def not_done(command: CallTool) -> Report:
-    """What is reported of a call that was revoked: it did not begin."""
+    """The report on a call that was revoked: it did not begin."""
     message = f"tool {command.tool!r} was not called: the call was taken back before it began"
     return ToolBroke(command.id, ErrorCode.CANCELLED_SIGNAL, message)
 
 
 def not_called(command: CallTool, why: str) -> Report:
-    """What is reported of a call that broke before it was claimed, and was revoked: it did not begin."""
+    """The report on a call that broke before it was claimed, and was revoked: it did not begin."""
     return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"tool {command.tool!r} was not called: {why}")

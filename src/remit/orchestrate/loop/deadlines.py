@@ -19,7 +19,7 @@ class TimeRanOut(TimeoutError):
 
 
 async def within(timeout_ms: int, awaitable: Awaitable[T]) -> T:
-    """What the awaitable comes to, or TimeRanOut when that takes longer."""
+    """The outcome of the awaitable, or TimeRanOut when that takes longer."""
     steps = awaitable.__await__()
     try:
         waits_for = next(steps)

@@ -1,17 +1,17 @@
 """The driver of a run in this process, and the steps that are taken for runs: a step that was begun is finished.
 
 Rule 1: a turn that was written must be acted on, even when the caller who asked for the step stops waiting.
-Rule 2: within this process the steps of a run wait for each other, so that none takes another for a step of another process.
+Rule 2: a step that waits is told that it is cancelled, even before its task has begun: it lets go what it holds.
+Rule 3: within this process the steps of a run wait for each other, so that none takes another for a step of another process.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from remit.observe.logs import run_fields
-from remit.orchestrate.loop.deadlines import resumed
 from remit.orchestrate.loop.live import Live
 
 T = TypeVar("T")
@@ -28,13 +28,55 @@ class Driver:
         self.live = live
         self.task: asyncio.Task[None] | None = None
         self.speaking = 0
-        self.news = asyncio.Event()
+        # Tells the driver that one of them has spoken; there only while it waits for that.
+        self.news: asyncio.Event | None = None
         # Whether a parent waits here for this run to end, and so need not be told.
         self.is_awaited = False
         # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
         self.is_lost = self.is_abandoned = False
         # Those who wait until the run rests.
         self.waiters: set[asyncio.Future[None]] = set()
+
+    def tell_waiters(self) -> None:
+        """Let those go on who wait until the run rests; they see for themselves how it does."""
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _Begun:
+    """What has taken its first step and waits: a coroutine for a task that goes on with it.
+
+    No `async def`: of one whose task is cancelled before it begins, Python runs nothing, and what waits would never be told.
+    """
+
+    __slots__ = ("_steps", "_waits_for")
+
+    def __init__(self, waits_for: Any, steps: Generator[Any, Any, Any]) -> None:
+        # What the task waits for first; in a tuple, since a pause of one tick waits for None.
+        self._waits_for: tuple[Any, ...] = (waits_for,)
+        self._steps = steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._steps
+
+    def send(self, value: Any) -> Any:
+        """Wait for what is waited for already, and then go on."""
+        if self._waits_for:
+            (waits_for,), self._waits_for = self._waits_for, ()
+            return waits_for
+        return self._steps.send(value)
+
+    def throw(self, error: BaseException) -> Any:
+        """Hand an error on; one that comes before the task begins ends the wait, as a cancellation does that comes later."""
+        (waits_for, *_), self._waits_for = self._waits_for or (None,), ()
+        if waits_for is not None and waits_for.cancel():
+            return waits_for
+        return self._steps.throw(error)
+
+    def close(self) -> None:
+        """Go no further."""
+        self._steps.close()
 
 
 class Steps:
@@ -50,7 +92,7 @@ class Steps:
         return await self._shielded(run_id, step, self._in_turn(run_id, step))
 
     async def begin(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
-        """The same for a step that asks for no task of its own: one that never waits cannot be left, and needs none."""
+        """Like `finish`, but with a task only if the step waits: a caller cannot leave a step that never waits."""
         in_turn = self._in_turn(run_id, step)
         begun = in_turn.__await__()
         try:
@@ -58,7 +100,7 @@ class Steps:
         except StopIteration as done:
             result: T = done.value
             return result
-        return await self._shielded(run_id, step, resumed(waits_for, begun))
+        return await self._shielded(run_id, step, cast("Coroutine[Any, Any, T]", _Begun(waits_for, begun)))
 
     async def _shielded(self, run_id: str, step: Coroutine[Any, Any, T], rest: Coroutine[Any, Any, T]) -> T:
         """Finish a step in a task of its own, even if its caller stops waiting."""

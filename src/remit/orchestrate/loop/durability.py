@@ -13,12 +13,10 @@ from remit.core.failure import Ending, gravest
 from remit.core.journal import arrivals
 from remit.core.journal.arrivals import Arrival
 from remit.core.journal.codec import decode_turn
-from remit.core.journal.commands import AskHuman, CallTool, ForkRun
+from remit.core.journal.commands import AskHuman, ForkRun
 from remit.core.journal.rulings import (
-    CallTaken,
     ChildHeld,
     ChildReleased,
-    EffectUnallowed,
     QuestionSettled,
     RunEnded,
     RunPaused,
@@ -26,12 +24,13 @@ from remit.core.journal.rulings import (
 )
 from remit.core.journal.storage import Barrier, RunEntry, RunListing
 from remit.core.journal.turn import Decision, Turn
+from remit.core.run.contract import GUARD_MODE
 from remit.core.run.halt import HALTED
 from remit.core.run.manifest import Manifest, lineage_of
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, questions
 from remit.observe.cost.like_runs import likeness_of
-from remit.observe.proof.verify import ANSWERED_BY_THE_WORLD
+from remit.observe.proof.verify import ACTED_ON, ANSWERED_BY_THE_WORLD, decides_any
 
 # What people say. They are told that they were heard, so it has to last. Every kind of arrival counts as theirs that is not
 # in ANSWERED_BY_THE_WORLD.
@@ -40,16 +39,12 @@ SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWER
 HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # From which rules on a run is listed under the gravest code that it waits under.
 LISTED_BY_STAKES_SINCE = 3
-# How a run is listed whose calls an agent elsewhere proposes and makes.
-GUARD_MODE = "guard"
-# Decisions after which a process or a person acts, so that they make their turn a barrier; of calls, the mutating ones.
-WEIGHTY: frozenset[type[Decision]] = frozenset(
-    {CallTool, AskHuman, QuestionSettled, ChildHeld, ChildReleased, CallTaken, EffectUnallowed, RunEnded}
-)
+# Decisions that make their turn a barrier; of calls, the mutating ones. A hold is listed, and no one acts on it.
+WEIGHTY: frozenset[type[Decision]] = ACTED_ON | {ChildHeld, ChildReleased}
 
 
 def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
-    """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
+    """The barrier that must be kept before this turn is acted on, given the state it was decided in; None where none must."""
     if state.end.ending is not None:
         return Barrier(state.end.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
     if not entry and type(turn.arrival) not in HEAVY and not is_weighty(turn):
@@ -62,14 +57,8 @@ def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
 
 
 def is_weighty(turn: Turn) -> bool:
-    """Whether a decision of a turn makes it a barrier; of calls only the mutating ones do, and every turn comes by here."""
-    if WEIGHTY.isdisjoint(map(type, turn.decisions)):
-        return False
-    # A loop, since any() would ask a generator for each decision.
-    for decision in turn.decisions:
-        if type(decision) in WEIGHTY and (type(decision) is not CallTool or decision.mutating):
-            return True
-    return False
+    """Whether a decision of a turn makes it a barrier."""
+    return decides_any(turn, WEIGHTY)
 
 
 def answer_of(turn: Turn) -> str:
@@ -138,7 +127,7 @@ _COLUMNS = ("started_at_ms", "mode", "tenant_id", "session_id", "ordinal", "pare
 
 
 def ill_listed(entry: RunEntry, data: Sequence[bytes]) -> str:
-    """That a run is listed otherwise than its turns say, where, and what mends it; empty where it is not.
+    """In what a run is listed otherwise than its turns say, and what mends it; empty where it is not.
 
     A reader who is misled by the list would overlook an open run.
     """

@@ -100,7 +100,7 @@ class HaltStands(Exception):
 
 
 class Halts:
-    """What is halted on a store."""
+    """The halts that hold on a store, read and written."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Halts:
 
     @property
     def standing(self) -> HaltStanding:
-        """What is halted, as of this moment: everything, where entries are missing."""
+        """The halts as of this moment: everything is halted where entries are missing."""
         if data := self._log.since(self._standing.number):
             self._standing = halts_after(self._standing, data)
         if self._is_whole or (lost := self._lost()) is None:
@@ -181,14 +181,14 @@ class Halts:
         raise AppendConflict(HALTS)
 
     def stopping(self, state: RunState, command: Command) -> Halt | None:
-        """What keeps a command from going out, if anything does."""
+        """The halt that keeps a command from going out, if one does."""
         damage = self._catch_up()
         if damage is not None or not self._standing.halts:
             return damage
         return self._among_standing(chain(run_scopes(state), _command_scopes(state, command)))
 
     def stopping_any(self, scopes: Iterable[HaltScope]) -> Halt | None:
-        """What keeps something of these scopes from going out, if anything does."""
+        """The halt that keeps something of these scopes from going out, if one does."""
         return self._catch_up() or self._among_standing(scopes)
 
     def _catch_up(self) -> Halt | None:
@@ -205,7 +205,7 @@ class Halts:
         return next((halts[scope] for scope in scopes if scope in halts), None)
 
     def stopping_run(self, state: RunState) -> Halt | None:
-        """What keeps a run from going on: a halt of all of it, or of a command that was withheld."""
+        """The halt that keeps a run from going on: of all of it, or of a command that was withheld."""
         halts = self.standing.halts
         scopes = list(run_scopes(state))
         for command_id in state.commands.withheld:
@@ -289,7 +289,7 @@ class HaltWatch:
         self._leases = leases
 
     async def settled(self) -> tuple[UnderWay, ...]:
-        """What was still under way after TOLD_WAIT_MS_MAX."""
+        """The commands that were still under way after TOLD_WAIT_MS_MAX."""
         left = [UnderWay(entry.run_id) for entry in await self._catalogue.entries(open_only=True)]
         for _ in range(TOLD_WAIT_MS_MAX // _TOLD_POLL_MS):
             # A process that has nothing under way by now begins nothing either, so it is not looked at again.
@@ -368,7 +368,7 @@ def _met_by(run_id: str, manifest: Manifest) -> Iterable[HaltScope]:
 
 
 def halted(halt: Halt, *withheld: str) -> RunHalted:
-    """What a run hears of a halt."""
+    """The report by which a run hears of a halt."""
     return RunHalted(halt.by, halt.number, str(halt.scope), halt.why, withheld)
 
 
@@ -408,7 +408,8 @@ def check_halts(standing: HaltStanding, scopes: Iterable[HaltScope], what: str) 
 
 def check_host_call(standing: HaltStanding, manifest: Manifest, tool: str) -> None:
     """Raise HALTED where an agent elsewhere may not make a call, so that no yes lets it be made either."""
-    check_halts(standing, (*scopes_over(manifest), tool_scope(tool)), f"tool {tool!r} must not be called")
+    if standing.halts:
+        check_halts(standing, (*scopes_over(manifest), tool_scope(tool)), f"tool {tool!r} must not be called")
 
 
 def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:

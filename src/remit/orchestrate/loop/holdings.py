@@ -44,7 +44,8 @@ class Holdings:
             await asyncio.wait([leaving])
         token = await self._leases.take(run_id)
         if token is None:
-            raise RunHeld(run_id)
+            here = f"run {run_id} is being driven in this process, by a guard or a worker of it; end it there, or send it a signal"
+            raise RunHeld(run_id, message=here if run_id in self._held else "")
         warrant = self._held[run_id] = Warrant(token)
         if self.may_expire and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
@@ -72,7 +73,7 @@ class Holdings:
             await self._release(run_id, warrant.token)
 
     def leave(self, run_id: str, warrant: Warrant | None) -> "asyncio.Task[None] | None":
-        """The same, for those who cannot wait."""
+        """Let a run go, for callers that cannot wait."""
         if warrant is None or self._held.get(run_id) is not warrant:
             return None
         del self._held[run_id]

@@ -37,11 +37,12 @@ from remit.orchestrate.loop.late_delivery import LateDelivery
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.needs import check_needs
 from remit.orchestrate.loop.offspring import Lineages
+from remit.orchestrate.loop.outlet import Dispatch
 from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.loop.recover import copy_whole, recover
 from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.ports import Dispatch, Leases
+from remit.orchestrate.ports import Leases
 from remit.orchestrate.setup.kit import Kit
 
 # Of so many runs that broke here it is remembered why, for callers that ask for their result.
@@ -74,8 +75,8 @@ class Hub:
         self.runner = runner
         self.halts = halts
         self.dispatch = dispatch
+        # Those of runs that are driven here; and their tasks, until the runs are let go and parents are told.
         self.drivers: dict[str, Driver] = {}
-        # Drivers at work, until their runs are let go and parents are told.
         self._driving: dict[asyncio.Task[None], str] = {}
         self.holdings = Holdings(leases, self._lost)
         self._find_kit = find_kit
@@ -88,17 +89,16 @@ class Hub:
         self.on_left: OnLeft | None = None
         self.late_delivery = LateDelivery(self)
         self.steps = Steps()
-        # Why a driver broke, until the run is taken up again.
-        self.broken: dict[str, BaseException] = {}
+        self.broken: dict[str, BaseException] = {}  # Why drivers broke, until their runs are taken up again.
         # Who looks at runs that were written down before they are gone on with; None where nothing outlives the process.
         self.custody: Custody | None = None
 
     def kit_of(self, run_id: str) -> Kit:
-        """What a run that is driven here works with."""
+        """The kit of a run that is driven here."""
         return self._kits[run_id]
 
     def known_kit(self, run_id: str) -> Kit | None:
-        """What a run works with, if that is known here; an ended one works with nothing."""
+        """The kit of a run, if that is known here; an ended one works with nothing."""
         kit = self._kits.get(run_id)
         return kit if kit is not None and kit.engines else None
 
@@ -230,7 +230,8 @@ class Hub:
             return await self.runner.rule_on(driver.live, report, entry=entry)
         finally:
             driver.speaking -= 1
-            driver.news.set()
+            if driver.news is not None:
+                driver.news.set()
             self.dispatch.wake(driver.live)
 
     async def _note(self, run_id: str, report: Report, entry: int) -> tuple[Live, Turn]:
@@ -259,19 +260,20 @@ class Hub:
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
-        if driver.task is not None:
-            waiter = asyncio.shield(driver.task)
+        task, run_id = driver.task, driver.live.run_id
+        if task is None:
+            return driver.live.state
+        if not (task.done() or driver.is_abandoned):
+            # Not the task itself: a caller that stops waiting must not stop the run.
+            waiter = asyncio.get_running_loop().create_future()
             driver.waiters.add(waiter)
             try:
                 await waiter
-            except asyncio.CancelledError:
-                if not (driver.task.cancelled() or driver.is_abandoned) or _is_being_cancelled():
-                    raise
-                # The caller that waits was not cancelled: the lease was lost or the house closed, and it is told so.
-                run_id = driver.live.run_id
-                raise (LeaseLost(run_id) if driver.is_lost else system_closed(run_id)) from None
             finally:
                 driver.waiters.discard(waiter)
+        if driver.is_abandoned or task.cancelled():
+            raise LeaseLost(run_id) if driver.is_lost else system_closed(run_id)
+        task.result()
         return driver.live.state
 
     async def close(self) -> None:
@@ -305,8 +307,7 @@ class Hub:
             driver.is_abandoned = True
             if self._is_put_down(driver):
                 self.holdings.leave(driver.live.run_id, driver.live.warrant)
-            for waiter in driver.waiters:
-                waiter.cancel()
+            driver.tell_waiters()
 
     async def settle(self, run_id: str = "") -> None:
         """Wait until nothing moves here any more, parents of children that have ended included.
@@ -405,7 +406,7 @@ class Hub:
             raise
 
     async def _found_kit(self, state: RunState) -> Kit:
-        if state.end.ending is not None or pinned(state).host is not None:
+        if state.manifest is None or state.end.ending is not None or pinned(state).host is not None:
             # Nothing of an ended run is performed again but to tell its children; what a host makes, nothing here does.
             return Kit({})
         # A child works with what its parent works with, a retry with what its origin did.
@@ -447,7 +448,7 @@ class Hub:
                     # Before it is asked who is speaking: a caller that begins while this is written has to be waited for.
                     await keep_if_due(live, self.runner.snapshots)
                 while driver.speaking:
-                    driver.news.clear()
+                    driver.news = asyncio.Event()
                     await driver.news.wait()
                 if live.state.seq == seq:
                     break
@@ -471,16 +472,19 @@ class Hub:
         del self.drivers[run_id]
         if driver.live.state.end.ending is not None:
             self._kits.pop(run_id, None)
+            self.runner.remember_ended(driver.live.state)
+            driver.live.keep_state_alone()
         if self.runner.bus is not None:
             self.runner.bus.wake(run_id)
         return True
 
     def _driven(self, driver: Driver, task: "asyncio.Task[None]") -> None:
-        """See to it that a driver that was cancelled before its first step leaves too, and that one that broke is known."""
+        """Clean up after a driver's task: release the lease if it was cancelled before its first step, and keep why it failed."""
         run_id = driver.live.run_id
         if self._is_put_down(driver):
             self.holdings.leave(run_id, driver.live.warrant)
         self._driving.pop(task, None)
+        driver.tell_waiters()
         error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
         if error is not None:
             fields = run_fields(run_id, driver.live.state)
@@ -493,8 +497,3 @@ class Hub:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
         await self.holdings.let_go(live.run_id, live.warrant)
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -15,7 +15,7 @@ Rule 8: nothing goes out that a halt stops: its run hears that it was withheld. 
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ class _Work:
     def __init__(self) -> None:
         self.outbox: list[tuple[Live, Command]] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.reports: deque[Report] = deque()
+        self.reports: list[Report] = []
         # The run's next timer, and those that were reported and may not have been judged yet.
         self.alarm: asyncio.TimerHandle | None = None
         self.rung: set[str] = set()
@@ -151,7 +151,7 @@ class InProcessDispatch:
         if work.alarm is None:
             self._arm(work, live)
         if work.reports:
-            return work.reports.popleft()
+            return work.reports.pop(0)
         if len(work.outbox) != 1 or work.tasks:
             return await self._next(work, live)
         sender, command = work.outbox.pop()
@@ -254,7 +254,7 @@ class InProcessDispatch:
                 await work.waiter
             finally:
                 work.waiter = None
-        return work.reports.popleft()
+        return work.reports.pop(0)
 
     def _add(self, work: _Work, live: Live, command: Command) -> None:
         """Begin a command beside others: at once, where the driver of the run will not look into the outbox."""
@@ -390,7 +390,8 @@ class InProcessDispatch:
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
         if (task := work.tasks.get(command_id)) is not None:
-            task.cancel()
+            # Behind its own first step: a task that is cancelled before it has begun runs nothing, and would report nothing.
+            asyncio.get_running_loop().call_soon(task.cancel)
         elif work.direct == command_id:
             _cut(work)
 
@@ -425,7 +426,7 @@ class InProcessDispatch:
 async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
     """Wait until something has ended that was told to stop, for as long as a caller waits for that."""
     await asyncio.wait([task], timeout=STOP_GRACE_S)
-    if not task.done():
+    if not task.done() and _log.hasHandlers():
         _log.warning("a command does not stop and was abandoned", extra=run_fields(live.run_id, live.state))
 
 
@@ -447,7 +448,7 @@ def _resumed(work: _Work, report: Report) -> Report:
     if work.driver is not None and work.driver.uncancel():
         raise asyncio.CancelledError  # The driver of the run wants to stop as well.
     work.report(report)
-    return work.reports.popleft()
+    return work.reports.pop(0)
 
 
 def _disarm(work: _Work) -> None:

@@ -29,14 +29,14 @@ _log = logging.getLogger(__name__)
 
 
 class LateDelivery:
-    """What a hub does beside driving."""
+    """The work that a hub does beside driving."""
 
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
         self._tasks: dict[asyncio.Task[None], str] = {}
 
     def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
-        """What is not over, each with its run."""
+        """The tasks that are not over, each with its run."""
         return list(self._tasks.items())
 
     def late(self, run_id: str, report: Report) -> None:

@@ -55,6 +55,10 @@ class Live:
         # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None
 
+    def keep_state_alone(self) -> None:
+        """Let go of what only its errands needed: the run has ended, and its callers read off the state how it did."""
+        self.conversation, self.common = Conversation(), None
+
     def is_ordered_here(self, command: Command) -> bool:
         """Whether no other process can have begun a command: its turn was taken here, and not by an earlier driver."""
         return int(command.id.partition(".")[0]) > self.recovered_seq

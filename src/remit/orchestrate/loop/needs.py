@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolChoiceMode
 from remit.core.run.manifest import Manifest
-from remit.core.work.graph import Graph, Node, NodeKind
+from remit.core.work.graph import CHILD_KINDS, Graph, Node, NodeKind
 from remit.core.work.orders import LIST, LOOK_UP, TAKE
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.plan_graph import CALL_MARK
@@ -20,8 +20,6 @@ from remit.orchestrate.patterns.voters import STRATEGIES
 from remit.orchestrate.setup.kit import Kit
 
 RUN_PARTS_MISSING = "RUN_PARTS_MISSING"
-
-_CHILDREN = (NodeKind.CHILD, NodeKind.MAP)
 
 
 def check_needs(state: RunState, kit: Kit) -> None:
@@ -38,7 +36,7 @@ def check_needs(state: RunState, kit: Kit) -> None:
 
 
 def missing_parts(manifest: Manifest, kit: Kit) -> tuple[str, ...]:
-    """What a manifest names and a kit lacks, each as a person would call it, and each once."""
+    """The parts that a manifest names and a kit lacks, each as a person would call it, and each once."""
     return tuple(dict.fromkeys((*_missing_in(manifest, kit), *_missing_for_goal(manifest, kit))))
 
 
@@ -83,7 +81,7 @@ def _named_tools(node: Node) -> Iterator[str]:
 
 def _is_chat(node: Node) -> bool:
     """Whether a node starts children that run no graph of their own."""
-    return node.kind in _CHILDREN and node.inner is None
+    return node.kind in CHILD_KINDS and node.inner is None
 
 
 def _offers_all(node: Node) -> bool:

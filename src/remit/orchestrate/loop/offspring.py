@@ -1,14 +1,16 @@
-"""Runs that come from other runs: manifests of children and forks, copied turns, and from which runs a run came.
+"""Offspring: runs that come from other runs: manifests of children and forks, copied turns, and from which runs a run came.
 
 Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline. A step with a role or
         filters of its own has them in addition.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
 Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
 Rule 4: a fork begins paused where its origin was left, and goes on when the caller that asked for it resumes it.
+Rule 5: a lineage is pinned by the first turn of a run and never changes. The index has it, and so does the run's manifest.
 """
 
 from collections.abc import Callable
 
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import NO_DENIALS, InvariantBroken
 from remit.core.journal.arrivals import RunForked, RunStarted, RunTaken
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, from_json, hash_turn
@@ -54,7 +56,7 @@ def child_manifest(
     earlier: tuple[EarlierEffect, ...] = (),
     leased: LeasedOrders | None = None,
 ) -> Manifest:
-    """What a child run is started with: its task alone, or the request that its node declares.
+    """The manifest of a child run: its task alone, or the request that its node declares.
 
     `read` labels what its parent has read by now, `earlier` is what earlier attempts did; its orders are those `leased` to it.
     """
@@ -116,6 +118,7 @@ def child_request(request: SystemRequest, messages: tuple[Message, ...]) -> Syst
         tenant_id=request.tenant_id,
         user_id=request.user_id,
         metadata=request.metadata,
+        user_assumed=request.user_assumed,
     )
 
 
@@ -132,13 +135,13 @@ def replica_request(parent: SystemRequest, evidence: str, said_since: tuple[Mess
 
 
 def judge_request(parent: SystemRequest, messages: tuple[Message, ...], schema: JsonObject) -> SystemRequest:
-    """What a judge is asked: nothing of the conversation but what it is to judge, and no tools."""
+    """The request of a judge: nothing of the conversation but what it is to judge, and no tools."""
     output = OutputContract(schema, repair_allowed=False)
     return replace(child_request(parent, messages), mode=Mode.STRUCTURED, output=output, tool_choice=_NO_TOOLS)
 
 
 def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...]) -> SystemRequest:
-    """What a step of a plan asks: its own instruction after the caller's, then what it is fed."""
+    """The request of a step of a plan: its own instruction after the caller's, then what it is fed."""
     ask = node.ask or Ask()
     said = tuple(message for message in parent.messages if message.role is Role.SYSTEM)
     told = (system_message(ask.instruction),) if ask.instruction else ()
@@ -183,7 +186,7 @@ def _choice_beneath(choice: ToolChoice) -> ToolChoice:
 
 
 def spent_by(state: RunState) -> Charges:
-    """What a child used of its lease: its counters, less what people released to it beyond the lease.
+    """The share of its lease that a child used: its counters, less what people released to it beyond the lease.
 
     What an ended child still holds belongs to calls in doubt, whose cost is unknown: it counts as spent.
     """
@@ -288,7 +291,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
             arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None, lineage=lineage
         )
         if earlier:
-            # The first that applies is what a person is told, so what its own origin did comes before what that one's did.
+            # A person is shown the first that applies, so effects of the direct origin come before those of earlier origins.
             manifest = replace(manifest, earlier=(*earlier, *manifest.earlier))
         arrival = replace(arrival, manifest=manifest)
     elif isinstance(arrival, RunTaken):
@@ -300,14 +303,11 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
     return replace(turn, arrival=arrival, decisions=decisions, previous=head, heard=0)
 
 
-# Lineages: from which runs a run came, asked by its id.
-#
-# A lineage is pinned by the first turn of a run and never changes. The index has it, and so does the run's manifest.
-
 # Of so many runs that were begun here it is remembered: the index does not list a run before its first turn is written.
 REMEMBERED_MAX = 4096
 
 
+@checks_arguments()
 class Lineages:
     """Tells the lineages of runs."""
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from remit.core.failure import RemitError
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.storage import Place, Snapshot
+from remit.core.run.run_events import expect_unreadable
 from remit.kernel.fold.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
-from remit.observe.history import Linked, linked_turns
+from remit.observe.linked_turns import Linked, linked_turns
 from remit.observe.logs import run_fields
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Journal, Snapshots
@@ -43,6 +44,7 @@ async def restore_state(live: Live, snapshots: Snapshots, journal: Journal) -> t
         stored = await journal.read(run_id, after=snapshot.seq - 1)
         state = _state_in(snapshot, stored)
     except RemitError as error:
+        expect_unreadable(error)
         _log.warning("the snapshot of a run cannot be used: %s", error, extra=run_fields(run_id))
         return None
     if state is None:

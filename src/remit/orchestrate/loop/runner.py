@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from remit.core.failure import IllegalArrival
-from remit.core.journal.arrivals import CancelRequested, RunStarted, TimerFired
+from remit.core.journal.arrivals import CallProposed, CancelRequested, RunStarted, TimerFired
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.commands import CallTool, Command, SetTimer
 from remit.core.journal.storage import (
@@ -28,6 +28,7 @@ from remit.core.journal.storage import (
     Warrant,
 )
 from remit.core.journal.turn import Turn
+from remit.core.limits.tools import ToolCall
 from remit.core.limits.trust import Reads
 from remit.core.record import Text, replace
 from remit.core.run.manifest import Manifest
@@ -37,9 +38,9 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
-from remit.observe.history import Linked, linked_turns, references
+from remit.observe.linked_turns import Linked, linked_turns, references
 from remit.orchestrate.bus.bus import Bus
-from remit.orchestrate.executors.reports import ModelSaid, Report
+from remit.orchestrate.executors.reports import HostProposed, ModelSaid, Report
 from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts.answer_evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts.facts import Facts
@@ -48,9 +49,10 @@ from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.facts.texts import Kept, Read, text_reader
 from remit.orchestrate.loop.durability import barrier_of, run_listing
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.outlet import Outlet
 from remit.orchestrate.loop.patience import append_at_last, insist
 from remit.orchestrate.loop.run_snapshots import restore_state
-from remit.orchestrate.ports import Blobs, Clock, Journal, Outlet, Snapshots
+from remit.orchestrate.ports import Blobs, Clock, Journal, Snapshots
 from remit.orchestrate.tenants.rates import UserRates
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 _CUTTING = frozenset({CancelRequested, TimerFired})
 # Each conflict means that another process made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
+# So many runs that ended here are remembered: the next exchange of a session asks for the one before it.
+ENDED_REMEMBERED_MAX = 16
 
 
 # A run, its next turn, the number of the turn before it, and what is kept beside it.
@@ -92,6 +96,8 @@ class Runner:
         self.rates = UserRates()
         # Answers what a run asks, as far as a person has granted it beforehand.
         self.grants: Callable[[RunState], Awaitable[Report | None]] | None = None
+        # Runs of sessions that ended here, the newest last; never the truth, which is the journal.
+        self._ended: dict[str, RunState] = {}
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
@@ -119,6 +125,23 @@ class Runner:
             _fold(live, *later)
         return live
 
+    def remember_ended(self, state: RunState) -> None:
+        """Keep the state of a run of a session that ended here, so that the next exchange need not fold it again."""
+        if pinned(state).session is not None:
+            self._ended[state.run_id] = state
+            if len(self._ended) > ENDED_REMEMBERED_MAX:
+                del self._ended[next(iter(self._ended))]
+
+    async def state_at_rest(self, run_id: str) -> RunState:
+        """A run as its journal tells it, for those who only read: one that ended here is folded again only if it changed."""
+        state = self._ended.get(run_id)
+        if state is not None:
+            latest = await self.journal.read(run_id, after=state.seq - 1)
+            if [hash_turn(data) for data in latest] == [state.head]:
+                return state
+            self._ended.pop(run_id, None)
+        return (await self.load(run_id)).state
+
     async def catch_up(self, live: Live) -> None:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
         head, seq = live.state.head, live.state.seq
@@ -140,10 +163,9 @@ class Runner:
         state, dispatch = live.state, self.dispatch
         try:
             while state.end.ending is None:
-                report = await dispatch.receive(live)
-                is_granted = report is None and self.grants is not None
-                if is_granted and self.grants is not None:
-                    report = await self.grants(state)
+                report, is_granted = await dispatch.receive(live), False
+                if report is None and self.grants is not None:
+                    report, is_granted = await self.grants(state), True
                 if report is None:
                     return
                 try:
@@ -203,6 +225,9 @@ class Runner:
             # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
+                if seq < 0:
+                    # A run that begins goes on in the state that was opened to decide on its start.
+                    live.state = state = tally.state
                 apply(state, turn, hash_turn(data))
                 live.place = place
                 if tracer is not None:
@@ -222,6 +247,16 @@ class Runner:
         if state.derived.user_rates:
             arrival = self.rates.counted(state, arrival, at_ms)
         return weigh(state, arrival, at_ms)
+
+    async def proposed(self, live: Live, call: ToolCall) -> CallProposed:
+        """A call of an agent elsewhere as a turn would bring it, before the gate has judged it; nothing is written."""
+        report = HostProposed(call) if self.sealer is None else self.sealer.report(live, HostProposed(call))
+        assert isinstance(report, HostProposed), "what is sealed stays a proposed call"
+        said, tracer = report.call, await self.tracer(live)
+        resolved = ToolCall(said.id, said.name, tracer.resolved(said.arguments))
+        arrival = self.facts.complete(live.state, HostProposed(resolved), [])
+        assert isinstance(arrival, CallProposed), "facts make a proposed call of it"
+        return arrival
 
     def _act_on(self, live: Live, tally: Tally, turn: Turn, *, is_latest: bool) -> None:
         """Tell of a turn that was written, and have its commands performed."""

@@ -62,7 +62,7 @@ class SignedSnapshots:
         await self._snapshots.keep(run_id, seq, head, data, signature)
 
     async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last, if this deployment has signed it."""
+        """The state that was kept last, if this deployment has signed it."""
         snapshot = await self._snapshots.latest(run_id)
         if snapshot is None:
             return None

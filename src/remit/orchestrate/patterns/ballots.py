@@ -48,7 +48,7 @@ def _read(text: str) -> ComparedCandidate:
 
 
 def json_key(value: Any) -> str:
-    """What JSON values are told apart by; raises ValueError for one that nests too deep."""
+    """The key by which JSON values are told apart; raises ValueError for one that nests too deep."""
     try:
         return canonical_json(value).decode()
     except NotCanonical as fault:
@@ -72,7 +72,7 @@ def _exact(value: Any, levels_left: int) -> Any:
 
 
 def keys_of(candidates: Sequence[str]) -> list[str]:
-    """What each candidate is told apart by."""
+    """The key by which each candidate is told apart."""
     return [answer.key for answer in compared_candidates(candidates)]
 
 

@@ -68,5 +68,5 @@ def chat_for(request: SystemRequest, repairs_max: int | None = None) -> Graph:
 
 def _refuse_outside(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        # Zero rounds would read as "no bound" in a graph; a chat without tools is asked for with tool_choice none.
+        # Zero rounds would read as "no bound" in a graph; a chat without tools is asked for with `tool_choice` none.
         raise RequestRejected(CHAT_LIMIT_INVALID, f"{name}={value} is outside {least} to {most}")

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from remit.context.fts import DOCUMENT_ID_CHARS_MAX, Document, DocumentIndex
+from remit.context.fts import DOCUMENT_ID_CHARS_MAX, Document, found_among
 from remit.core.failure import RequestRejected
 from remit.core.work.candidate import Candidate
 
@@ -41,13 +41,8 @@ class Documents:
         self._documents = tuple(documents)
 
     async def find(self, query: str) -> tuple[Candidate, ...]:
-        """What was found for the query, the best first."""
-        return await asyncio.to_thread(self._find, query)
-
-    def _find(self, query: str) -> tuple[Candidate, ...]:
-        with DocumentIndex() as index:
-            index.add(self._documents)
-            return index.retrieve(query)
+        """The candidates that were found for the query, the best first."""
+        return await asyncio.to_thread(found_among, self._documents, query)
 
 
 def read_documents(place: Path, *, base: Path) -> ReadDocument:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, Mode
@@ -19,7 +20,7 @@ from remit.core.work.candidate import Candidate
 from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine, Engine
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
 from remit.tool.registry import Registry
@@ -57,7 +58,7 @@ class CandidateReranker(Protocol):
 
 @runtime_checkable
 class QueryReranker(Protocol):
-    """The same with query and candidates apart."""
+    """A reranker that takes query and candidates apart."""
 
     def rerank(self, query: str, candidates: Sequence[Candidate], /) -> Any:
         """The candidates that remain, best first; perhaps awaited."""
@@ -84,13 +85,13 @@ class _RuleSet(Protocol):
 class InferHandler:
     """Steps that ask a model: each is a child run of its own, with the tools it is given and its own repairs.
 
-    The engine is one, or the spec of one. 0 for max_tokens is what every pattern allows. `sampling` is how its model is
+    The engine is one, or the spec of one. 0 for `max_tokens` is what every pattern allows. `sampling` is how its model is
     sampled; a step that brings a ModelRequest says that itself. A provider of prompts is asked once, here.
     """
 
     def __init__(
         self,
-        engine: Engine | str | None,
+        engine: AnyEngine | str | None,
         *,
         tools: Tools = (),
         system_prompt: SystemPrompt = "",
@@ -107,7 +108,7 @@ class InferHandler:
         self.system_prompt, self.max_tokens = system_prompt, max_tokens
 
     def opened(self, engine: Engine) -> "InferHandler":
-        """The same handler with the engine that its spec named."""
+        """The handler with the engine that its spec named."""
         return InferHandler(
             engine,
             tools=self.tools,
@@ -129,7 +130,7 @@ class PatternHandler:
     """Steps that are a whole pattern: its graph, its engine and what its request says."""
 
     graph: Graph
-    engine: Engine
+    engine: AnyEngine
     mode: Mode
     ask: Ask
     tools: Registry | None = None
@@ -242,7 +243,7 @@ def registry_of(tools: Tools) -> Registry:
     """The registry that is given, or one of these tools and plain functions; raises RequestRejected for anything else."""
     handed: object = tools
     if not isinstance(handed, Iterable) or isinstance(handed, str | bytes):
-        message = f"tools={handed!r:.80} are no tools; give a list of tools and functions, or a Registry"
+        message = f"tools={clipped(handed)} are no tools; give a list of tools and functions, or a Registry"
         raise RequestRejected(REQUEST_TOOLS_INVALID, message)
     return tools if isinstance(tools, Registry) else Registry(tools)
 
@@ -253,7 +254,7 @@ def _check_asking(system_prompt: object, max_tokens: object) -> None:
         raise _unfit("infer", system_prompt, "a text as system_prompt")
     if type(max_tokens) is not int or not 0 <= max_tokens <= OUTPUT_TOKENS_MAX:
         message = (
-            f"infer handler: max_tokens={max_tokens!r:.80} is outside 0 to {OUTPUT_TOKENS_MAX}; "
+            f"infer handler: max_tokens={clipped(max_tokens)} is outside 0 to {OUTPUT_TOKENS_MAX}; "
             "leave it out for what every pattern allows"
         )
         raise RequestRejected(PLAN_HANDLER_INVALID, message, {"limit": OUTPUT_TOKENS_MAX})

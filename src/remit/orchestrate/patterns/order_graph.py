@@ -9,6 +9,7 @@ Rule 4: the caller's own orders are confirmed by being given. A model's are show
 """
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -36,7 +37,19 @@ from remit.core.work.graph import (
     StepInput,
     schema_text,
 )
-from remit.core.work.orders import CONFIRM, LIST, LOOK_UP, ORDERS_INVALID, ORDERS_MAX, TAKE, Order, orders_of, reads_of
+from remit.core.work.orders import (
+    CONFIRM,
+    LIST,
+    LOOK_UP,
+    ORDERS_INVALID,
+    ORDERS_MAX,
+    TAKE,
+    Literal,
+    Order,
+    orders_of,
+    reads_of,
+    ways_of,
+)
 from remit.core.work.values import ValueKind
 
 if TYPE_CHECKING:
@@ -117,7 +130,7 @@ def _asked(tools: tuple[ToolDefinition, ...], now_ms: int, names: Sequence[str] 
     if len(task) > PROMPT_CHARS_MAX:
         message = f"orders: {len(lines)} tools take {len(task)} characters, more than {PROMPT_CHARS_MAX}; give the run fewer tools, or give the orders yourself"
         raise RequestRejected(ORDERS_INVALID, message)
-    return Ask(task, tools=(), schema=schema_text(_schema(_declarations(tools).values(), names)), sees=Sees.REQUEST)
+    return Ask(task, tools=(), schema=schema_text(_schema(_declarations(tools).values(), names)), sees=Sees.USER)
 
 
 def _schema(declarations: "Collection[Declaration]", names: Sequence[str]) -> JsonObject:
@@ -146,10 +159,11 @@ def _order_schema(
     known: JsonObject = declaration.parameters.get("properties", {})
     kinds = dict(declaration.control_args)
     # What names a record is a name that the user wrote, or looked up: a model makes up none.
-    plain = {
-        name: {"enum": [*names]} if names and kinds.get(name, "").startswith(ID_MARK) else known[name] for name in known
+    steering = [name for name in known if name not in declaration.payload_args]
+    args = {
+        name: _value_schema({"enum": [*names]} if kinds.get(name, "").startswith(ID_MARK) else known[name], reads)
+        for name in steering
     }
-    args = {name: _value_schema(plain[name], reads) for name in known if name not in declaration.payload_args}
     free = {"type": "object", "properties": {"free": {"type": "array", "items": {"enum": [*sources]}}}}
     wording: JsonObject = (
         {"anyOf": [{"type": "string"}, {**free, "required": ["free"]}]} if sources else {"type": "string"}
@@ -170,7 +184,11 @@ def _value_schema(schema: object, reads: "Sequence[Declaration]") -> JsonObject:
     plain = {key: said for key, said in schema.items() if key in ("type", "enum")} if isinstance(schema, dict) else {}
     if plain.get("type") not in ("string", "integer", "number", "boolean") and "enum" not in plain:
         return {}
-    return {"anyOf": [plain, *({"type": "object", "required": ["lookup"]} for _ in reads[:1])]} if reads else plain
+    look_up: JsonObject = {"type": "object", "required": ["lookup"]}
+    literals = [] if plain.get("enum") == [] else [plain]
+    # Without names and reads there is nothing that could be said: the order that says something is left out.
+    found = [*literals, look_up] if reads else literals
+    return {"anyOf": found} if len(found) > 1 else {} if not found else found[0]
 
 
 def _object(properties: JsonObject, required: Sequence[str]) -> JsonObject:
@@ -188,11 +206,9 @@ def _shown(declaration: "Declaration") -> dict[str, object]:
     return said | {"fields": [field.name for field in declaration.result]}
 
 
-# Only runs with orders pay for the gate that knows what can be ordered.
-
-
 def _check(orders: tuple[Order, ...], declarations: "dict[str, Declaration]") -> None:
-    from remit.provenance.order_book import check_orders
+    # Only runs with orders pay for the gate that knows what can be ordered.
+    from remit.provenance.order_checks import check_orders
 
     check_orders(orders, declarations)
 
@@ -204,8 +220,12 @@ def _declarations(tools: tuple[ToolDefinition, ...]) -> "dict[str, Declaration]"
     return opened_tools([declared(tool) for tool in tools]).declarations
 
 
-def orders_said(text: str, tools: tuple[ToolDefinition, ...]) -> tuple[Order, ...]:
-    """The orders in what a model says, without those that cannot be read or that no tool could carry out."""
+def orders_said(text: str, tools: tuple[ToolDefinition, ...], words: str) -> tuple[Order, ...]:
+    """The orders in what a model says, without those that cannot be read or that no tool could carry out.
+
+    Nor is there one in which the model makes up what names a record: that stands in the user's `words`, or is looked up.
+    Not every engine holds its model to the schema that says so.
+    """
     try:
         said = parse_json(text)
     except NotJson:
@@ -215,15 +235,35 @@ def orders_said(text: str, tools: tuple[ToolDefinition, ...]) -> tuple[Order, ..
         return ()
     declarations = _declarations(tools)
     # Where one of them is unsound, so is every one that names another by its number.
-    whole = _sound(given, declarations)
-    return whole or tuple(order for one in given[:ORDERS_MAX] for order in _sound([one], declarations))
+    whole = _sound(given, declarations, words)
+    return whole or tuple(order for one in given[:ORDERS_MAX] for order in _sound([one], declarations, words))
 
 
-def _sound(given: list[object], declarations: "dict[str, Declaration]") -> tuple[Order, ...]:
-    """These orders; none, where one of them cannot be read or carried out."""
+def _sound(given: list[object], declarations: "dict[str, Declaration]", words: str) -> tuple[Order, ...]:
+    """These orders; none, where one of them cannot be read or carried out, or names a record that the user did not."""
     try:
         orders = orders_of(given)
         _check(orders, declarations)
     except RequestRejected:
         return ()
-    return orders
+    return () if any(_makes_up(way, declarations, words) for order in orders for way in ways_of(order)) else orders
+
+
+def _makes_up(way: Order, declarations: "dict[str, Declaration]", words: str) -> bool:
+    """Whether an order writes down what names a record, and the user wrote no such thing."""
+    declaration = declarations[way.tool]
+    kinds = dict(declaration.control_args)
+    named = [value for name, value in way.args if kinds.get(name, "").startswith(ID_MARK)]
+    steering = [wording for name, wording in way.text if name not in declaration.payload_args]
+    literals = [parse_json(value.json) for value in named if isinstance(value, Literal)]
+    return bool(steering) or not all(_is_said(one, words) for literal in literals for one in _each(literal))
+
+
+def _each(literal: object) -> Sequence[object]:
+    return literal if isinstance(literal, list) else [literal]
+
+
+def _is_said(literal: object, words: str) -> bool:
+    """Whether the user wrote this as a whole, and not as a part of something longer."""
+    found = re.search(rf"(?<![\w@/.-]){re.escape(str(literal))}(?![\w@/-]|\.\w)", words)
+    return literal is not None and literal != "" and found is not None

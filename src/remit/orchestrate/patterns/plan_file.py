@@ -27,8 +27,8 @@ from remit.core.schema.strict_yaml import (
     decoded_text,
     list_in,
     parse_yaml,
-    shown_value,
     spelled_place,
+    value_in_error,
 )
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.orchestrate.patterns.planners import check_policy
@@ -71,7 +71,7 @@ class PlanFile:
     lines: Mapping[str, int]
 
     def located(self, error: RequestRejected) -> RequestRejected:
-        """The same refusal, with the line of the step that it names."""
+        """A refusal with the line of the step that it names."""
         line = self.lines.get(_shortened(str(error.details.get("step", ""))), 0)
         where = f"{self.path}:{line}" if line else str(self.path)
         return RequestRejected(error.code, f"{where}: {error.message}", {**error.details, "line": line})
@@ -126,7 +126,7 @@ def _step(document: YamlDocument, value: Any, place: Place) -> Step:
     step = replace(_typed(document, block, Step, place), **given)
     if step.schema is not None:
         if not isinstance(step.schema, dict):
-            message = f"{spelled_place((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown_value(step.schema)}"
+            message = f"{spelled_place((*place, 'schema'))} must be a JSON Schema, a mapping; found {value_in_error(step.schema)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
         try:
             compile_schema(step.schema)
@@ -162,7 +162,7 @@ def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
         document.reject(
-            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a path, not {shown_value(value)}", place
+            YamlFault.VALUE_INVALID, f"{spelled_place(place)} must be a path, not {value_in_error(value)}", place
         )
     path = base / value
     try:
@@ -183,7 +183,7 @@ def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], plac
         text, found = str(error), _PLACE_IN_ERROR.search(str(error))
         if found is not None and found["key"]:
             place = (*place, found["key"])
-            text = f"{text[: found.start()]}; found {shown_value(value.get(found['key']))}"
+            text = f"{text[: found.start()]}; found {value_in_error(value.get(found['key']))}"
         document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)
 
 

@@ -4,7 +4,9 @@ Rule 1: a step is a node, so what holds for nodes holds for steps: budgets, chec
 Rule 2: a step of code is a command, a step of a model a child run, a step of a tool a call that passes the gate.
 Rule 3: kinds that cannot fit are found here where they are known before anything runs, else when the step is entered.
 Rule 4: a ModelRequest that is the input of an infer step is followed in all it says, or refused as a mismatch. Its
-        tools are chosen among the handler's: none named are all of them, and tool_choice `none` is none.
+        tools are chosen among the handler's: none named are all of them, and `tool_choice` `none` is none.
+Rule 5: all that a step says is followed or refused; nothing of it is passed over. A mutating tool that is not idempotent is
+        never tried again because its step failed.
 """
 
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from remit.core.run.envelope import check_request
 from remit.core.run.inference import ModelRequest
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.usage import TokenUsage
+from remit.core.schema.grammar_source import grammar_text
 from remit.core.schema.json_text import kept_value
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.core.work.graph import (
@@ -37,7 +40,16 @@ from remit.core.work.graph import (
     StepInput,
     schema_text,
 )
-from remit.core.work.plan import MARK, PLAN_STEP_INVALID, ContextFor, ExecutionPlan, PlanPolicy, Step, check_plan
+from remit.core.work.plan import (
+    MARK,
+    PLAN_STEP_INVALID,
+    RUN_THE_PLAN,
+    ContextFor,
+    ExecutionPlan,
+    PlanPolicy,
+    Step,
+    check_plan,
+)
 from remit.core.work.values import ValueKind, is_convertible
 from remit.orchestrate.facts.texts import clean
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -53,7 +65,6 @@ from remit.orchestrate.patterns.handlers import (
 )
 from remit.orchestrate.patterns.step_values import NoStepValue, journaled_value, read_value
 from remit.orchestrate.patterns.structured_graph import structured_graph
-from remit.orchestrate.setup.grammar_source import grammar_text
 from remit.tool.registry import Registry
 
 # Before the type of a step, it names the code of its handler; before the name of a tool, it names what proposes a call.
@@ -61,9 +72,6 @@ STEP_MARK = "step:"
 CALL_MARK = "call:"
 # After the name of a tool step: the node that makes a call of what the step is fed.
 ARGUMENTS = f"{MARK}arguments"
-
-# What a caller says who leaves everything to the plan. It is nothing that a first step could work on.
-RUN_THE_PLAN = "Run the plan."
 
 # What a step of code is at a node: its kind says where it belongs in the lifecycle and in pictures.
 _KINDS: Mapping[type, NodeKind] = {
@@ -378,10 +386,6 @@ def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
     return {step.name: 1 + step.retries + sent_back[step.name] for step in plan.steps}
 
 
-# What a step of a plan may say, seen with the handler that is to do it.
-#
-# Whatever a step says is either followed or refused; nothing of it is passed over.
-# A mutating tool that is not idempotent is never tried again because its step failed.
 def followed(step: Step, handler: Handler) -> Step:
     """The step as it is carried out; raises RequestRejected for what its handler could not follow."""
     if step.tool and not isinstance(handler, ToolHandler):
@@ -435,5 +439,5 @@ def check_step_call(step: Step, tools: Registry) -> None:
 
 
 def invalid_step(step: Step, reason: str) -> RequestRejected:
-    """What is raised for a step that cannot be carried out as it is written."""
+    """The refusal of a step that cannot be carried out as it is written."""
     return RequestRejected(PLAN_STEP_INVALID, f"step {step.name!r} {reason}", {"step": step.name})

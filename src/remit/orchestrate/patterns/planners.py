@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
@@ -26,7 +27,7 @@ from remit.core.work.plan import (
     PlanTrace,
     Step,
 )
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
 
@@ -66,7 +67,7 @@ class Planner(Protocol):
         """An ExecutionPlan for the request, or something to await that gives one."""
 
 
-def check_planner(planner: Planner | None, engines: Mapping[str, Engine]) -> None:
+def check_planner(planner: Planner | None, engines: Mapping[str, AnyEngine]) -> None:
     """Refuse a planner that makes no plans, or whose model the run could not ask."""
     given: object = planner
     if given is None:
@@ -95,16 +96,16 @@ class ModelPlanner:
     """A model makes the plan: it is asked in a run beneath the one that needs it, on the budget of that run.
 
     The model is told which types of steps and which tools there are; `instruction` says how to choose among them.
-    0 for max_tokens is what every pattern allows. A PlanExecutor takes the spec of an engine, too, and opens it.
+    0 for `max_tokens` is what every pattern allows. A PlanExecutor takes the spec of an engine, too, and opens it.
     """
 
     planner_id = "model"
 
-    def __init__(self, engine: Engine | str, *, instruction: str = PLAN_INSTRUCTION, max_tokens: int = 0) -> None:
+    def __init__(self, engine: AnyEngine | str, *, instruction: str = PLAN_INSTRUCTION, max_tokens: int = 0) -> None:
         self.given, self.instruction, self.max_tokens = engine, instruction, max_tokens
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AnyEngine:
         """The model that makes the plans; raises RequestRejected where it was named and never opened."""
         if isinstance(self.given, str):
             message = f"the engine {self.given[:80]!r} of the planner is not open; give ModelPlanner(remit.engine(…))"
@@ -187,15 +188,15 @@ def check_policy(policy: PlanPolicy) -> None:
     """Refuse a policy under which no plan could be judged."""
     given: object = policy
     if not isinstance(given, PlanPolicy):
-        raise RequestRejected(PLAN_POLICY_INVALID, f"policy={given!r:.80} is no policy; give a PlanPolicy")
+        raise RequestRejected(PLAN_POLICY_INVALID, f"policy={clipped(given)} is no policy; give a PlanPolicy")
     steps, timeout_ms = policy.max_steps, policy.timeout_per_step_ms
     types: object = policy.allowed_step_types
     if type(steps) is not int or not 1 <= steps <= PLAN_STEPS_MAX:
-        problem = f"max_steps={steps!r:.80} is not from 1 to {PLAN_STEPS_MAX}"
+        problem = f"max_steps={clipped(steps)} is not from 1 to {PLAN_STEPS_MAX}"
     elif type(timeout_ms) is not int or not 0 <= timeout_ms <= STEP_TIMEOUT_MS_MAX:
-        problem = f"timeout_per_step_ms={timeout_ms!r:.80} is not from 0 to {STEP_TIMEOUT_MS_MAX}"
+        problem = f"timeout_per_step_ms={clipped(timeout_ms)} is not from 0 to {STEP_TIMEOUT_MS_MAX}"
     elif not isinstance(types, list | tuple) or not all(isinstance(one, str) for one in types):
-        problem = f"allowed_step_types={types!r:.80} is no list of types; give all of them in one tuple"
+        problem = f"allowed_step_types={clipped(types)} is no list of types; give all of them in one tuple"
     else:
         return
     raise RequestRejected(PLAN_POLICY_INVALID, f"the policy cannot be used: {problem}")
@@ -231,7 +232,7 @@ async def made_plan(planner: Planner, request: SystemRequest, answer: str, at_ms
 
 
 def planner_name(planner: Planner) -> str:
-    """What a planner is called: as it calls itself, else like its class."""
+    """The name of a planner: as it calls itself, else like its class."""
     return str(getattr(planner, "planner_id", "") or type(planner).__name__)[:_NAME_CHARS_MAX]
 
 

@@ -8,6 +8,7 @@ Rule 3: one after the other, unless the model can be asked several things at onc
 
 from functools import lru_cache
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.core.run.contract import SystemRequest
@@ -118,12 +119,12 @@ def check_replicas(n: int) -> None:
     """Refuse a number of replicas that could not be asked."""
     # A bool is an int to Python, and no count.
     if type(n) is not int or not 1 <= n <= REPLICAS_MAX:
-        message = f"n={n!r:.80} is not a number of replicas from 1 to {REPLICAS_MAX}"
+        message = f"n={clipped(n)} is not a number of replicas from 1 to {REPLICAS_MAX}"
         raise RequestRejected(REPLICAS_INVALID, message, {"n": str(n)[:80], "limit": REPLICAS_MAX})
 
 
 def check_timeout(timeout_ms: int) -> None:
     """Refuse a time that no replica could be held to."""
     if type(timeout_ms) is not int or not 0 <= timeout_ms <= REPLICA_TIMEOUT_MS_MAX:
-        message = f"replica_timeout_ms={timeout_ms!r:.80} is not from 0 to {REPLICA_TIMEOUT_MS_MAX}; 0 sets no limit"
+        message = f"replica_timeout_ms={clipped(timeout_ms)} is not from 0 to {REPLICA_TIMEOUT_MS_MAX}; 0 sets no limit"
         raise RequestRejected(REPLICAS_INVALID, message, {"limit": REPLICA_TIMEOUT_MS_MAX})

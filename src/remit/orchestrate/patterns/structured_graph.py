@@ -1,4 +1,4 @@
-"""The structured graph: what SpecializedLoop and chat_structured run. Prepare, use tools if there are any, produce, check.
+"""The structured graph: what SpecializedLoop and `chat_structured` run. Prepare, use tools if there are any, produce, check.
 
 Rule 1: with tools there are two phases: first the model works with them as in a chat, in words, then it is asked for the output
         alone, with no tool on offer. Without tools only the second is there.

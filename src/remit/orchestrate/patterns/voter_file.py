@@ -6,6 +6,7 @@ Rule 2: the file is compared with its source before it is executed, when a run b
 
 from pathlib import Path
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.run.manifest import Source
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK, Redundancy, check_replicas
@@ -18,7 +19,6 @@ VOTER_NOT_FOUND = "VOTER_NOT_FOUND"
 
 # What stands between a file and the name in it.
 _FILE_END = ".py:"
-_SHOWN_CHARS_MAX = 80
 
 
 def redundancy_of(
@@ -41,7 +41,7 @@ def voter_source(voting: str, *, base: Path) -> Source | None:
         return None
     path = (base / f"{file}.py").resolve()
     if not name.isidentifier():
-        message = f"voting={voting[:_SHOWN_CHARS_MAX]!r} names nothing in {str(path)!r}; write FILE.py:NAME"
+        message = f"voting={voting[:SHOWN_CHARS_MAX]!r} names nothing in {str(path)!r}; write FILE.py:NAME"
         raise RequestRejected(VOTER_NOT_FOUND, message, {"place": str(path)})
     digest = file_digest(path)
     if not digest:

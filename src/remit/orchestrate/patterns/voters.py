@@ -1,4 +1,4 @@
-"""Voting: which of several answers to one question is taken, and how surely.
+"""Ways of voting: which of several answers to one question is taken, and how surely.
 
 Rule 1: answers that are JSON are compared in their canonical form: order of keys, spaces and 1.0 for 1 do not matter.
         Everything else is compared as text without the white space around it.
@@ -15,6 +15,7 @@ from math import fsum
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.orchestrate.patterns.ballots import (
@@ -33,7 +34,6 @@ VOTING_UNKNOWN = "VOTING_UNKNOWN"
 # More is no weight but a mistake; sums of weights up to here stay finite.
 WEIGHT_MAX = 1e12
 # As much of a foreign value as a message shows.
-SHOWN_CHARS_MAX = 80
 
 
 class NoConsensus(Exception):

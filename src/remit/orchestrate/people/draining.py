@@ -76,7 +76,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebhookDecision(Record):
-    """What a webhook answered, and in whose name."""
+    """The answer of a webhook, and in whose name it was given."""
 
     kind: Signal
     by: str
@@ -180,7 +180,14 @@ class Drain:
 
     async def _go_on(self, item: QueueItem, decision: WebhookDecision) -> None:
         """Let a run go on that heard a no; one that cannot stays paused, and a resume says why."""
-        resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)
+        resumed = UserSignal(
+            signal_id=str(uuid4()),
+            type=Signal.RESUME,
+            run_id=item.run_id,
+            user_id=decision.by,
+            channel_type=CHANNEL,
+            channel_id=item.queue,
+        )
         try:
             await self._system.signal(resumed)
         except RemitError as error:
@@ -191,7 +198,16 @@ def _signal(item: QueueItem, decision: WebhookDecision, version: str, at_ms: int
     payload: JsonObject = {"packet_id": item.id, "packet": version}
     if decision.reason:
         payload["reason"] = decision.reason
-    return UserSignal(str(uuid4()), decision.kind, item.run_id, decision.by, CHANNEL, item.queue, payload, at_ms)
+    return UserSignal(
+        signal_id=str(uuid4()),
+        type=decision.kind,
+        run_id=item.run_id,
+        user_id=decision.by,
+        channel_type=CHANNEL,
+        channel_id=item.queue,
+        payload=payload,
+        at_ms=at_ms,
+    )
 
 
 def item_body(item: QueueItem, asked: Approval | None, at_ms: int) -> tuple[bytes, str]:

@@ -18,7 +18,8 @@ from remit.observe.views.calls_made import Begun, CallsOfChild, calls_begun, chi
 from remit.observe.views.execution import raw_answer, response_of, run_confidence, run_usage
 from remit.observe.views.late_outcomes import NOTHING_BELOW
 from remit.orchestrate.executors.human import approvals_told
-from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with
+from remit.orchestrate.inner_runs import told_to_step
+from remit.orchestrate.loop.child_runs import doubts_below, is_paused, joined_with, run_beneath
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
 from remit.orchestrate.patterns.step_values import read_value
@@ -33,6 +34,9 @@ class Responses:
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
+        return await told_to_step(self._of(state))
+
+    async def _of(self, state: RunState) -> SystemResponse:
         # A run that has its plan made tells what the steps of that plan gave.
         steps = (
             await self._load(beneath) if (beneath := steps_run(state)) else RunState() if is_planned(state) else state
@@ -53,9 +57,12 @@ class Responses:
         if response.waiting_for is None:
             return response
         waiting = replace(response.waiting_for, packets=await self._packets(state, response.waiting_for.packet_ids))
+        return await self._with_children(replace(response, waiting_for=waiting), waiting, state)
+
+    async def _with_children(self, response: SystemResponse, waiting: WaitingFor, state: RunState) -> SystemResponse:
+        """The response with what held children ask: their parent waits for it, so its view must name the question."""
         if not state.children.held:
-            return replace(response, waiting_for=waiting)
-        # What a child asks, its parent waits for: the view of the parent must name the question.
+            return response
         asked: list[WaitingFor] = []
         paused: list[str] = []
         for command_id in state.children.held:
@@ -63,7 +70,7 @@ class Responses:
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:
                 continue
-            told = await self.of(child)
+            told = await self._of(child)
             asked += [] if told.waiting_for is None else [told.waiting_for]
             paused += [child.run_id] if child.end.ending is None and is_paused(child) else []
             # A run whose child a halt holds back stands still for the same halt.
@@ -72,15 +79,17 @@ class Responses:
 
     async def _spoken_in(self, state: RunState) -> RunState:
         """The run in which the answer of a run was said: that of the winner of a vote, else the run itself."""
+        if not state.children.ended:
+            return state
         ballots = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
         said = (child for child in state.children.ended if child.node in ballots and child.text == state.result.answer)
         winner = next(said, None)
-        return state if winner is None else await self._load(state.children.runs[winner.command_id])
+        return state if winner is None else await self._child(state, winner.command_id)
 
     async def _confidence(self, state: RunState) -> tuple[float | None, ConfidenceSource | None]:
         """How surely a plan's answer stands: by the last vote of its steps, else its own checks, else its last evidence."""
         for child in reversed(state.children.ended):
-            beneath = run_confidence(await self._load(state.children.runs[child.command_id]))
+            beneath = run_confidence(await self._child(state, child.command_id))
             if beneath[1] is ConfidenceSource.VOTING:
                 return beneath
         if (own := run_confidence(state))[1] is not None:
@@ -97,8 +106,8 @@ class Responses:
         """What a run and those beneath it used of their models."""
         told = {child.command_id: child.usage for child in state.children.ended}
         used = [run_usage(state, with_children=False)]
-        for command_id, run_id in state.children.runs.items():
-            child = await self._load(run_id)
+        for command_id in state.children.runs:
+            child = await self._child(state, command_id)
             is_gone = child.seq < 0
             used.append(told.get(command_id, TokenUsage()) if is_gone else await self._usage(child))
         return sum_usage(used)
@@ -113,6 +122,10 @@ class Responses:
 
     async def _load(self, run_id: str) -> RunState:
         return (await self._runner.load(run_id)).state
+
+    async def _child(self, state: RunState, command_id: str) -> RunState:
+        """The child that a command started; one with nothing done where it is gone."""
+        return await run_beneath(state, command_id, self._load) or RunState()
 
     async def _output(self, output: Output) -> object:
         return plain_value(read_value(output.kind, await self._runner.text(output.text)))
@@ -136,7 +149,7 @@ class Responses:
         return {turn.seq: turn.at_ms for turn in turns}
 
     async def _calls_of(self, parent: RunState, command_id: str) -> CallsOfChild:
-        child = (await self._runner.load(parent.children.runs[command_id])).state
+        child = await self._child(parent, command_id)
         if child.seq < 0:
             return CallsOfChild(command_id, ())
         duration_ms = 0 if child.end.ending is None else child.at_ms - child.clock.started_at_ms

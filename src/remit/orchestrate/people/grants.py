@@ -5,17 +5,20 @@ Rule 2: it is drawn first, in the journal of the store, and approves then. A pro
         has drawn; the process that takes the run up finds it so, and draws nothing more.
 Rule 3: what a call says must equal the grant, argument by argument; free text stays in once something private was read, or
         where nobody knows what was.
-Rule 4: where the journal of the store does not add up, nothing is drawn.
+Rule 4: questions are taken in the order in which they were asked. What is behind a held call that no grant covers waits
+        with it, in a run beneath it too, unless the boundary has no tripwire: a person looks at both.
+Rule 5: where the journal of the store does not add up, nothing is drawn.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from remit.core.failure import InvariantBroken, RequestRejected
-from remit.core.journal.arrivals import ProposedCall, Provenance
+from remit.core.declared_arguments import checks_arguments
+from remit.core.failure import InvariantBroken, Refusal, RequestRejected
 from remit.core.journal.codec import arguments_in, decode_turn
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import Answer, QuestionSettled
 from remit.core.journal.storage import AppendConflict
 from remit.core.limits.grant import (
@@ -32,7 +35,7 @@ from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, Text
 from remit.core.run.halt import HaltStanding
 from remit.core.run.manifest import Manifest, askers_of, may_approve_own
-from remit.core.run.person import check_person, is_among, is_same_person
+from remit.core.run.person import check_person, is_among
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal, UserSignal, packet_id
 from remit.core.work.orders import Order, orders_of
@@ -40,10 +43,11 @@ from remit.kernel.authority.authorize import is_grantable
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
 from remit.kernel.tally import Tally
+from remit.observe.linked_turns import fold, read_history
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.loop.halt_switch import Halts
-from remit.orchestrate.ports import Catalogue, Clock, Turns
+from remit.orchestrate.ports import Clock, ReadableStore
 
 if TYPE_CHECKING:
     from remit.provenance.order_book import OrderBook
@@ -57,18 +61,7 @@ CheckAnswer = Callable[[RunState, UserSignal], Awaitable[None]]
 LOOKED_AT_MAX = 50
 
 
-class PastRuns(Protocol):
-    """What of a store is looked through for approvals that were given before."""
-
-    @property
-    def journal(self) -> Turns:
-        """Turns."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Which runs there are."""
-
-
+@checks_arguments("order")
 class Grants:
     """The standing grants of a store."""
 
@@ -78,7 +71,7 @@ class Grants:
         clock: Clock,
         fetch: Callable[[Text], Awaitable[str]],
         check_answer: CheckAnswer,
-        past: PastRuns,
+        past: ReadableStore,
         principal: Principal = LOCAL,
         expect_open: Callable[[], None] = lambda: None,
     ) -> None:
@@ -90,12 +83,20 @@ class Grants:
         self._past = past
         self._principal = principal
 
-    def acting_for(self, principal: Principal, past: PastRuns, expect_open: Callable[[], None]) -> "Grants":
-        """The same, as a principal may use it: grants of its tenant, in its own name, and what was asked in the runs it sees.
+    def acting_for(self, principal: Principal, past: ReadableStore, expect_open: Callable[[], None]) -> "Grants":
+        """The grants for a principal: those of its tenant, in its own name, and what was asked in the runs it sees.
 
         `expect_open` raises where the system was closed.
         """
-        return Grants(self._halts, self._clock, self._fetch, self._check_answer, past, principal, expect_open)
+        return Grants(
+            self._halts,
+            self._clock,
+            fetch=self._fetch,
+            check_answer=self._check_answer,
+            past=past,
+            principal=principal,
+            expect_open=expect_open,
+        )
 
     def _expect_scope(self, scope: Scope, verb: str) -> None:
         expect_scope(self._principal, scope, verb)
@@ -109,6 +110,9 @@ class Grants:
     async def standings(self) -> list[GrantStanding]:
         """Every grant that was given, the oldest first, with what was drawn from it."""
         self._expect_scope(Scope.READ, "grants")
+        return await self._known()
+
+    async def _known(self) -> list[GrantStanding]:
         await self._halts.refresh()
         return [one for one in self._halts.standing.grants.values() if sees(self._principal, one.grant.tenant_id)]
 
@@ -135,7 +139,7 @@ class Grants:
     async def revoke(self, grant_id: str, *, by: str = "") -> GrantStanding:
         """Revoke a grant: nothing is drawn from it any more. What it has approved stays approved."""
         self._expect_scope(Scope.APPROVE, "revoking a grant")
-        if (found := {one.id: one for one in await self.standings()}.get(grant_id)) is None:
+        if (found := {one.id: one for one in await self._known()}.get(grant_id)) is None:
             raise RequestRejected(GRANT_UNKNOWN, f"grant {grant_id[:80]!r} was never given; `remit grants` lists them")
         if found.revoked_by:
             return found
@@ -155,12 +159,27 @@ class Grants:
 
     async def _approval(self, state: RunState, *, is_awaited: bool) -> PersonApproved | None:
         held = [one for one in questions(state) if one.purpose is AskPurpose.APPROVAL and one.packet is not None]
+        authority = pinned(state).boundary.authority
+        if held and (authority is None or authority.tripwire):
+            held = [] if await self._is_behind(state) else sorted(held, key=_is_asked_first)[:1]
         for question in held:
             if (drawn := await self._drawn(state, question)) is not None:
                 told = told_grant(drawn, packet_id(state.run_id, question.id))
                 shown = question_version(question)
                 return PersonApproved(question.id, drawn.by, packet=shown, is_awaited=is_awaited, grant=told)
         return None
+
+    async def _is_behind(self, state: RunState) -> bool:
+        """Whether a person has yet to answer a run above this one, or did not answer this one or one above it."""
+        if _is_silenced(state):
+            return True
+        origin = pinned(state).parent
+        while origin is not None:
+            above = fold(read_history(origin.run_id, await self._past.journal.read(origin.run_id)))
+            if above.manifest is None or above.people.asking or _is_silenced(above):
+                return True  # Of one that is gone nobody knows what it asked.
+            origin = pinned(above).parent
+        return False
 
     async def like(self, name: str) -> Order:
         """The order that a grant like a question would hold: its call, exactly as it was asked about."""
@@ -239,12 +258,23 @@ class Grants:
         return True
 
 
+def _is_silenced(state: RunState) -> bool:
+    """Whether a call was refused by silence, which answers nothing."""
+    return Refusal.APPROVAL_EXPIRED in state.effects.uncommitted.values()
+
+
+def _is_asked_first(question: AskHuman) -> int:
+    """Questions that were passed on were asked before those that were not."""
+    return -question.silences
+
+
 def _is_for(found: GrantStanding, manifest: Manifest, question: AskHuman) -> bool:
     """Whether a grant is for a run, and its giver one who may approve it."""
     grant, askers = found.grant, askers_of(manifest)
     if grant.tenant_id != manifest.request.tenant_id:
         return False
-    if grant.who and not is_same_person(grant.who, manifest.started_by):
+    # A grant covers what its bytes say: a name that looks like the one of a grant is another user's.
+    if grant.who and grant.who != manifest.started_by:
         return False
     releasing = manifest.boundary.release_by if released_by(question) else ()
     if releasing and not is_among(found.by, releasing):

@@ -9,13 +9,14 @@ Rule 3: an ending is acknowledged once, by a person with a name. That is a recei
 Rule 4: a queue that names who answers it hears no other person, whether they say yes, say no or take note.
 Rule 5: a queue has its room for each tenant by itself, and a principal finds what is of its tenant.
 Rule 6: a run that cannot be read does not stop the others; `remit verify` tells what is wrong with it.
+Rule 7: an unknown key of the file is refused with the nearest one that is known. Without a file no queue has a limit.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Protocol
 
+from remit.core.declared_arguments import checks_arguments
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.commands import AskHuman
@@ -35,11 +36,11 @@ from remit.core.schema.strict_yaml import (
     block_in,
     list_in,
     read_yaml,
-    shown_value,
     spelled_place,
+    value_in_error,
 )
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import fold, read_history
+from remit.observe.linked_turns import fold, read_history
 from remit.observe.logs import run_fields
 from remit.observe.people.queue_items import (
     QueueItem,
@@ -54,13 +55,9 @@ from remit.observe.people.queue_items import (
 from remit.observe.views.late_outcomes import NOTHING_FOUND, FoundOutcome, found_since
 from remit.orchestrate.history.custody import why_absent
 from remit.orchestrate.loop.child_runs import doubts_below, orphan_above
-from remit.orchestrate.ports import Catalogue, Clock, HeadLog, Receipts, Turns
+from remit.orchestrate.ports import Clock, ReadableStore
 from remit.tool.secrets.vault import NO_SECRETS
 
-# The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
-#
-# - an unknown key is refused with the nearest one that is known, never skipped.
-# - without a file no queue has a limit.
 _FILE_KEYS = ("queues",)
 _KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
 _PEOPLE = "answered_by"
@@ -85,13 +82,15 @@ def _queue(document: YamlDocument, value: object, place: Place) -> QueueLimits:
     for key, kind in _KINDS.items():
         if key in said and type(said[key]) is not kind:
             wanted = "a whole number" if kind is int else "a text"
-            message = f"{spelled_place((*place, key))} must be {wanted}, not {shown_value(said[key])}"
+            message = f"{spelled_place((*place, key))} must be {wanted}, not {value_in_error(said[key])}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     people = list_in(document, said.get(_PEOPLE, []), (*place, _PEOPLE))
     for number, name in enumerate(people):
         if type(name) is not str:
             at = (*place, _PEOPLE, number)
-            document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(at)} must be a name, not {shown_value(name)}", at)
+            document.reject(
+                YamlFault.VALUE_INVALID, f"{spelled_place(at)} must be a name, not {value_in_error(name)}", at
+            )
     return QueueLimits(**{**said, _PEOPLE: tuple(people)})
 
 
@@ -107,37 +106,18 @@ _HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT,
 _log = logging.getLogger(__name__)
 
 
-class QueuePorts(Protocol):
-    """What there is to read, and where receipts are kept."""
-
-    @property
-    def journal(self) -> Turns:
-        """Turns."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Which runs there are."""
-
-    @property
-    def log(self) -> HeadLog:
-        """What was signed."""
-
-    @property
-    def receipts(self) -> Receipts:
-        """What was done about items."""
-
-
+@checks_arguments("limit")
 class Queues:
     """Reads the queues of a store."""
 
     def __init__(
         self,
-        shelf: QueuePorts,
+        shelf: ReadableStore,
         clock: Clock,
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
         principal: Principal = LOCAL,
-        behind: QueuePorts | None = None,
+        behind: ReadableStore | None = None,
     ) -> None:
         self.limits = check_limits(limits)
         self._shelf = shelf
@@ -148,9 +128,11 @@ class Queues:
         # The same shelf, for verbs that take another scope than reading.
         self._behind = behind or shelf
 
-    def acting_for(self, principal: Principal, shelf: QueuePorts, behind: QueuePorts) -> "Queues":
-        """The same queues for a principal, who finds there what is on this shelf; `behind` asks for no scope to read."""
-        return Queues(shelf, self._clock, self.limits, self._check_name, principal, behind)
+    def acting_for(self, principal: Principal, shelf: ReadableStore, behind: ReadableStore) -> "Queues":
+        """The queues for a principal, who finds there what is on this shelf; `behind` asks for no scope to read."""
+        return Queues(
+            shelf, self._clock, limits=self.limits, check_name=self._check_name, principal=principal, behind=behind
+        )
 
     def limits_of(self, name: str) -> QueueLimits:
         """The limits of a queue; none where none are set."""
@@ -159,7 +141,7 @@ class Queues:
     async def items(
         self, name: str = "", *, tenant_id: str | None = None, after: str = "", limit: int = 0
     ) -> list[QueueItem]:
-        """What a queue holds, or what all hold, as people should look at it; of one tenant, or of all.
+        """The items of a queue, or of all, as people should look at them; of one tenant, or of all.
 
         A page of `limit` items begins behind the item `after`; raises RequestRejected where that is gone.
         """

@@ -17,7 +17,7 @@ from remit.core.record import replace
 from remit.core.run.manifest import Source
 from remit.core.schema.strict_yaml import bytes_in, decoded_text
 from remit.core.work.goal import Criterion, Goal
-from remit.inference.engine import Engine
+from remit.inference.engine import AnyEngine
 from remit.inference.specs import engine_spec
 from remit.orchestrate.patterns.chat_graph import REPAIRS_MAX
 from remit.orchestrate.setup.kit import Code, Kit, Terms
@@ -31,11 +31,11 @@ JUDGE_NAME_TAKEN = "JUDGE_NAME_TAKEN"
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What follows from rules: criteria of the goal, named code, the engine of a judge, and how often to ask again."""
+    """The parts that rules come to: criteria of the goal, named code, the engine of a judge, and how often to ask again."""
 
     criteria: tuple[Criterion, ...] = ()
     code: Mapping[str, Code] = field(default_factory=dict)
-    judge: Engine | None = None
+    judge: AnyEngine | None = None
     reasks_max: int | None = None
 
     def applied(self, terms: Terms) -> Terms:
@@ -48,7 +48,7 @@ class Judging:
         return replace_parts(terms, goal=judged, reasks_max=self.reasks_max)
 
 
-def judging_of(rules: Rules, judge: Engine | None, agent: Engine) -> Judging:
+def judging_of(rules: Rules, judge: AnyEngine | None, agent: AnyEngine) -> Judging:
     """What rules and a judge come to for a model that answers; raises RequestRejected where no judge could apply them."""
     rule_set = rules.rule_set
     if rule_set.retry.reasks_max > REPAIRS_MAX:
@@ -65,7 +65,7 @@ def judging_of(rules: Rules, judge: Engine | None, agent: Engine) -> Judging:
     return Judging((*by_code, *asked), code, judge, rule_set.retry.reasks_max)
 
 
-def _check_told_apart(agent: Engine, judge: Engine) -> None:
+def _check_told_apart(agent: AnyEngine, judge: AnyEngine) -> None:
     """A run must be able to tell its judge from its agent: engines are found by the names of their models."""
     name = judge.model_info().name
     is_same = judge is agent or (engine_spec(judge) != "" and engine_spec(judge) == engine_spec(agent))
@@ -76,7 +76,7 @@ def _check_told_apart(agent: Engine, judge: Engine) -> None:
         raise RequestRejected(JUDGE_NAME_TAKEN, message, {"model": name[:80]})
 
 
-def ruled(kit: Kit, terms: Terms, path: Path, judge: Engine | None) -> tuple[Kit, Terms]:
+def ruled(kit: Kit, terms: Terms, path: Path, judge: AnyEngine | None) -> tuple[Kit, Terms]:
     """A kit and terms under the rule set in a file, whose source the kit then names."""
     path = path.absolute()
     data = bytes_in(path)

@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolCategory
 from remit.core.schema.strict_yaml import Place, spelled_place
-from remit.core.work.goal import Criterion, Goal, RequiredAction, TaskClass
+from remit.core.work.goal import PPM, Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader, values_in, values_of
+from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader, values_in
 
 _KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
 _CRITERION_KEYS = ("name", "guard", "judge", "only_warns")
 _ACTION_KEYS = ("tool", "times_min")
-_PPM = 1_000_000
 # More than any run does in a day.
 TIMES_MAX = 10_000
 STATEMENT_DEFAULT = "the goal in the file"
@@ -29,23 +30,21 @@ def goal_at(said: object) -> Goal | None:
     if said is None:
         return None
     if isinstance(said, Goal):
-        check_goal(said)
-        return said
+        goal = as_declared(said, Goal, "goal", GOAL_INVALID)
+        check_goal(goal)
+        return goal
     if isinstance(said, Mapping):
         return _goal(ValueReader("goal", {}, GOAL_INVALID, "goal"), dict(said))
     if isinstance(said, str | Path) and str(said):
         return read_goal(Path(said))
-    raise RequestRejected(GOAL_INVALID, f"goal={said!r:.80} is no goal; give a Goal, a mapping, or the path of a file")
+    raise RequestRejected(
+        GOAL_INVALID, f"goal={clipped(said)} is no goal; give a Goal, a mapping, or the path of a file"
+    )
 
 
 def read_goal(path: Path) -> Goal:
     """The goal in a YAML or JSON file."""
     return _goal(*values_in(path, GOAL_INVALID, "goal"))
-
-
-def parse_goal(text: str, source_name: str, *, is_json: bool = False) -> Goal:
-    """The goal in a text; the name stands for it in errors."""
-    return _goal(*values_of(text, source_name, GOAL_INVALID, "goal", is_json=is_json))
 
 
 def _goal(reader: ValueReader, said: object) -> Goal:
@@ -107,5 +106,5 @@ def _actions(reader: ValueReader, value: Any) -> tuple[RequiredAction, ...]:
 
 def _confidence(reader: ValueReader, value: Any) -> int:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return round(value * _PPM)
+        return round(value * PPM)
     raise reader.unfit(("confidence",), value, "a number from 0 to 1")

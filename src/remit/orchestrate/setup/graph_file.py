@@ -1,7 +1,7 @@
 """Graphs from YAML files, in the shape docs/graphs.md describes.
 
 Rule 1: a file and Python build equal graphs, with equal versions; the file is only the friendlier spelling.
-Rule 2: reading judges the spelling alone. Whether the graph may run is for compile_graph to say.
+Rule 2: reading judges the spelling alone. Whether the graph may run is for `compile_graph` to say.
 Rule 3: an unknown key is refused with the nearest one that is known, never skipped.
 """
 
@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from remit.core.clipped import clipped
+from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical
 from remit.core.regex import regex
 from remit.core.run.lifecycle import LifecycleState, LoopState
@@ -21,10 +23,9 @@ from remit.core.schema.strict_yaml import (
     YamlDocument,
     YamlFault,
     block_in,
-    parse_yaml,
     read_yaml,
-    shown_value,
     spelled_place,
+    value_in_error,
 )
 from remit.core.work.graph import (
     REQUIRED_WRITES,
@@ -41,6 +42,7 @@ from remit.core.work.graph import (
     schema_text,
 )
 from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.graph_checks import GraphFault
 
 # Each key of an edge and the field it fills.
 _EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})
@@ -74,6 +76,17 @@ _KEY_IN_STEPS = regex(r"^\.(\w+)")
 _Typed = TypeVar("_Typed")
 
 
+def graph_at(said: object) -> Graph:
+    """The graph that is handed over, or that stands in this YAML file, unless it may not run."""
+    if isinstance(said, Graph):
+        return compile_graph(said).graph
+    if isinstance(said, str | Path) and str(said):
+        return runnable_graph(Path(said))
+    raise RequestRejected(
+        GraphFault.MALFORMED, f"graph={clipped(said)} is no graph; give a Graph, or the path of a YAML file"
+    )
+
+
 def runnable_graph(path: Path) -> Graph:
     """The graph in a file, unless it may not run."""
     return compile_graph(read_graph(path)).graph
@@ -82,11 +95,6 @@ def runnable_graph(path: Path) -> Graph:
 def read_graph(path: Path) -> Graph:
     """The graph in a YAML file."""
     return _graph(read_yaml(path))
-
-
-def parse_graph(text: str, source_name: str) -> Graph:
-    """The graph in a YAML text; the name stands for it in errors."""
-    return _graph(parse_yaml(text, source_name))
 
 
 def _graph(document: YamlDocument) -> Graph:
@@ -166,6 +174,6 @@ def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], plac
             key_shown = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
             place = (*place, key_shown)
             choices = _CHOICES.get(key_shown, ())
-            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown_value(value.get(key[1]))}"
+            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {value_in_error(value.get(key[1]))}"
             text = text[: found.start()] + hint if found else text
         document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {text}", place)

@@ -5,25 +5,32 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from remit.core.failure import RequestRejected
+from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
-from remit.core.limits.profiles import STANDARD
+from remit.core.limits.profiles import STANDARD, declared_boundary
 from remit.core.limits.tools import ToolCall
 from remit.core.limits.trust import READS_RANK, Reads
-from remit.core.record import Record
+from remit.core.record import Record, once_a_record, replace
+from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import Source
 from remit.core.run.messages import Message, Role
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Graph
-from remit.core.work.plan import ExecutionPlan, PlanPolicy
-from remit.inference.engine import Engine
+from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
+from remit.inference.engine import AnyEngine
+from remit.kernel.graph.graph_checks import GraphFault
 from remit.orchestrate.patterns.planners import Planner
 from remit.orchestrate.patterns.redundant_graph import Redundancy
 from remit.rerank.router import Router
@@ -31,6 +38,11 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.orchestrate.patterns.handlers import Handler
+
+R = TypeVar("R", bound=Record)
+
+# Graphs, boundaries and budgets of a busy service that are known to fit their types.
+_PARTS_KEPT_MAX = 256
 
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
@@ -78,12 +90,15 @@ class ContextProvider(Protocol):
 
 
 def check_context(provider: ContextProvider | None, boundary: Boundary) -> None:
-    """Refuse a provider that reads more than a boundary lets a run read; there is no call that a person could allow."""
+    """Refuse what is no provider, and one that reads more than a boundary lets a run read, which no person is asked about."""
     if provider is None:
         return
+    if isinstance(provider, type) or not callable(getattr(provider, "build", None)):
+        message = f"the context provider is a {type(provider).__name__} without build(); give an object that has it"
+        raise RequestRejected(ErrorCode.CONFIG_PART_MISSING, message)
     said = getattr(provider, "reads", Reads.PRIVATE)
     if said not in set(Reads):
-        message = f"the context provider has reads={said!r:.80}; it may be {', '.join(Reads)}"
+        message = f"the context provider has reads={clipped(said)}; it may be {', '.join(Reads)}"
         raise RequestRejected(CONTEXT_BEYOND_BOUNDARY, message)
     if READS_RANK[Reads(said)] > READS_RANK[boundary.reads_max]:
         message = (
@@ -129,7 +144,7 @@ def prompt_text(given: SystemPrompt) -> str:
 class Kit:
     """The engines by the name of their model, the first being the one that is used; tools; code."""
 
-    engines: Mapping[str, Engine]
+    engines: Mapping[str, AnyEngine]
     tools: Registry = field(default_factory=lambda: Registry(()))
     code: Mapping[str, Code] = field(default_factory=dict)
     context: ContextProvider | None = None
@@ -153,14 +168,14 @@ class Kit:
         return {**self.filters, **self.step_filters}
 
 
-def kit_of(engine: Engine, tools: "Registry | Iterable[object]" = ()) -> Kit:
+def engine_kit(engine: AnyEngine, tools: "Registry | Iterable[object]" = ()) -> Kit:
     """A kit with one engine, and these tools and plain functions."""
     return Kit({engine.model_info().name: engine}, tools if isinstance(tools, Registry) else Registry(tools))
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a run may do and must achieve."""
+    """The terms of a run: what it may do and must achieve."""
 
     boundary: Boundary = STANDARD
     budget: Budget = Budget()
@@ -180,3 +195,69 @@ class Terms:
 
 
 STANDARD_TERMS = Terms()
+# The fields of a step that hold whatever its handler takes and gives.
+_OPEN_TO_ALL = ("input", "output", "schema")
+
+
+def _reader(name: str, kind: type[R], read: Callable[[R], R] | None = None) -> Callable[[R], R]:
+    """Reads a part of terms as its types read it: of a record once for all runs, which start with the same ones."""
+    reads = read or partial(as_declared, kind=kind, what=name, code=REQUEST_MALFORMED)
+    remembered = once_a_record(_PARTS_KEPT_MAX)(reads)
+    return lambda given: remembered(given) if type(given) is kind else reads(given)
+
+
+# What a run is started with beside its goal and plan, and what may stand there.
+_TERMS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "boundary": _reader("boundary", Boundary, declared_boundary),
+        "budget": _reader("budget", Budget),
+        "redundancy": _reader("redundancy", Redundancy),
+        "policy": _reader("policy", PlanPolicy),
+    }
+)
+_read_graph = _reader("graph", Graph, partial(as_declared, kind=Graph, what="graph", code=GraphFault.MALFORMED))
+
+
+def declared_terms(terms: Terms) -> Terms:
+    """Terms whose parts have the types that they declare; raises RequestRejected for what cannot be meant."""
+    given: object = terms
+    if not isinstance(given, Terms):
+        raise RequestRejected(REQUEST_MALFORMED, f"terms={clipped(given)} cannot be used; give Terms")
+    if terms == STANDARD_TERMS:
+        return terms
+    read: dict[str, Any] = {name: reads(getattr(terms, name)) for name, reads in _TERMS.items()}
+    if terms.graph is not None:
+        read["graph"] = _read_graph(terms.graph)
+    if terms.goal is not None:
+        # Only those who have a goal pay for the reader of goals.
+        from remit.orchestrate.setup.goal_file import goal_at
+
+        read["goal"] = goal_at(terms.goal)
+    if terms.plan is not None:
+        read["plan"] = _declared_plan(terms.plan)
+    if type(terms.role) is not AgentRole:
+        read["role"] = as_declared(terms.role, AgentRole, "role", REQUEST_MALFORMED)
+    if terms.reasks_max is not None:
+        read["reasks_max"] = as_declared(terms.reasks_max, int, "reasks_max", REQUEST_MALFORMED)
+    changed = {name: value for name, value in read.items() if value is not getattr(terms, name)}
+    return dataclasses.replace(terms, **changed) if changed else terms
+
+
+def _declared_plan(plan: ExecutionPlan) -> ExecutionPlan:
+    """A plan as its types read it; what steps are given and give may be anything, and stays as it is."""
+    given: object = plan
+    if not isinstance(given, ExecutionPlan) or not isinstance(given.steps, list | tuple):
+        return as_declared(given, ExecutionPlan, "plan", REQUEST_MALFORMED)
+    said: tuple[object, ...] = tuple(given.steps)
+    steps: list[Step] = []
+    for place, step in enumerate(said):
+        where = f"plan.steps[{place}]"
+        if not isinstance(step, Step):
+            steps.append(as_declared(step, Step, where, REQUEST_MALFORMED))
+            continue
+        typed = replace(step, **dict.fromkeys(_OPEN_TO_ALL))
+        read = as_declared(typed, Step, where, REQUEST_MALFORMED)
+        open_to_all = {name: getattr(step, name) for name in _OPEN_TO_ALL}
+        steps.append(step if read is typed else replace(read, **open_to_all))
+    as_declared(replace(given, steps=()), ExecutionPlan, "plan", REQUEST_MALFORMED)
+    return replace(given, steps=tuple(steps))

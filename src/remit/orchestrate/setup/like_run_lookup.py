@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.foresight import RUNS_MIN, Foresight
-from remit.core.record import replace
 from remit.core.run.manifest import Manifest
 from remit.observe.cost.like_runs import Course, course_of, foresight_of, likeness_of
-from remit.observe.history import read_history, states
+from remit.observe.linked_turns import read_history, states
 from remit.orchestrate.ports import Catalogue, Journal
 
-# So many of the newest runs are learned from: the next one is cheaper than all of them with a chance of one in fifty-one.
+# How many of the newest similar runs are learned from. The chance that the next one is cheaper than all 50 is 1 in 51.
 RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
@@ -56,15 +55,11 @@ class LikeRunLookup:
         self._journal = journal
         self._kinds: OrderedDict[str, _Kind] = OrderedDict()
 
-    async def foreseen(self, manifest: Manifest) -> Manifest:
-        """The manifest with what like runs needed; as it is where too little is known, or no run is stopped early."""
+    async def foresight_of(self, manifest: Manifest) -> Foresight | None:
+        """What runs like this one needed; None where too little is known, or no run is stopped early."""
         likeness = likeness_of(manifest)
         if not likeness:
-            return manifest
-        foresight = await self._foresight(likeness)
-        return manifest if foresight is None else replace(manifest, foresight=foresight)
-
-    async def _foresight(self, likeness: str) -> Foresight | None:
+            return None
         kind = self._kinds.get(likeness)
         if kind is None:
             if len(await self._catalogue.alike(likeness, limit=RUNS_MIN)) < RUNS_MIN:

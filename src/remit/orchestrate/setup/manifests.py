@@ -7,8 +7,10 @@ import dataclasses
 import logging
 from collections.abc import Callable, Mapping
 from os import urandom
+from pathlib import Path
 from uuid import uuid4
 
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.roles import instructed, narrowed_to
 from remit.core.limits.tools import ToolCall, validate_tools_allowed
@@ -16,8 +18,11 @@ from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.envelope import ID_FIELDS, check_request
 from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
+from remit.core.run.messages import Message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
+from remit.core.schema.grammar_source import grammar_text, names_grammar_file
 from remit.core.work.goal import Task, TaskSource
+from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan
 from remit.inference.specs import engine_spec
 from remit.kernel.authority.graph_tier import check_tier
@@ -35,7 +40,7 @@ from remit.orchestrate.patterns.graph_choice import check_graph_fits, graph_for
 from remit.orchestrate.patterns.order_graph import begun_with_orders
 from remit.orchestrate.patterns.planners import check_planner, check_planning, plan_at_hand
 from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.kit import Kit, Terms, check_context
+from remit.orchestrate.setup.kit import Kit, Terms, check_context, declared_terms
 from remit.orchestrate.setup.like_run_lookup import LikeRunLookup
 from remit.orchestrate.setup.reloaded_kit import engine_sources
 from remit.orchestrate.tenants.policies import Policies
@@ -81,25 +86,25 @@ class Manifests:
         principal: Principal = LOCAL,
     ) -> Manifest:
         """Everything the run is started with, checked and pinned, in the name of its principal."""
-        entered = _identified(check_request(_signed_by(request, principal)))
-        terms, fault = await self._policed(terms, principal)
+        entered = check_request(_signed_by(_with_grammar(request, principal), principal))
+        terms, fault = await self._policed(declared_terms(terms), principal)
         for field in ID_FIELDS:
             self.vault.check_name(field, getattr(entered, field))
-        first = next(iter(kit.engines.values()), None)
+        first, tools = next(iter(kit.engines.values()), None), kit.tools.definitions
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
-        entered = replace(entered, messages=instructed(terms.role, entered.messages))
+        entered = _identified(entered, instructed(terms.role, entered.messages))
         if (narrowed := narrowed_to(terms.role, terms.boundary)) is not terms.boundary:
             terms = dataclasses.replace(terms, boundary=narrowed)
         _check_tools(entered, kit, terms.boundary)
         check_context(kit.context, terms.boundary)
         await self._halts.refresh()
         self._halts.check_start(entered.tenant_id, *asked)
-        for tool in kit.tools.definitions:
+        for tool in tools:
             if tool.secrets:
                 self.vault.check_usable(tool.name, [name for _, name in tool.secrets])
         plan = self._plan(entered, kit, terms)
-        graph = terms.graph or graph_for(entered, kit, terms, plan)
-        graph = begun_with_orders(graph, entered, terms.boundary, kit.tools.definitions, self._runner.clock.now_ms())
+        graph = with_grammar_texts(terms.graph or graph_for(entered, kit, terms, plan))
+        graph = begun_with_orders(graph, entered, terms.boundary, tools, self._runner.clock.now_ms())
         check_graph_fits(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
@@ -112,7 +117,7 @@ class Manifests:
             graph=graph,
             models=tuple(engine.model_info() for engine in kit.engines.values()),
             engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
-            tools=kit.tools.definitions,
+            tools=tools,
             sources=(*kit.tools.sources, *engine_sources(kit.engines.values()), *kit.sources),
             goal=terms.goal,
             role=terms.role,
@@ -130,7 +135,8 @@ class Manifests:
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
-        return await self._like_runs.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+        foresight = await self._like_runs.foresight_of(manifest)
+        return replace(manifest, task=_task(manifest, now_ms), foresight=foresight)
 
     def _plan(self, request: SystemRequest, kit: Kit, terms: Terms) -> ExecutionPlan | None:
         """The plan that the run is given; None where it needs none, or has one made."""
@@ -167,13 +173,42 @@ def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
     if principal is LOCAL:
         return request
     user_id = person_for(principal, request.user_id, "user_id")
-    return replace(request, tenant_id=tenant_for(principal, request.tenant_id), user_id=user_id)
+    tenant_id = tenant_for(principal, request.tenant_id)
+    return replace(request, tenant_id=tenant_id, user_id=user_id, user_assumed=False)
 
 
-def _identified(request: SystemRequest) -> SystemRequest:
-    """The request with the ids it lacks."""
+def _with_grammar(request: SystemRequest, principal: Principal) -> SystemRequest:
+    """The request with the text of its grammar, where it names a file. A name that a principal gives has nothing read."""
+    # What is no request, or has no contract, is refused by what looks at all of it.
+    named: object = getattr(getattr(request, "output", None), "grammar", None)
+    if not isinstance(named, Path) and not names_grammar_file(named):
+        return request
+    if principal is not LOCAL and not isinstance(named, Path):
+        message = (
+            f"the grammar file {str(named)[:200]!r} is read for the process that opened the store alone; give its text"
+        )
+        raise RequestRejected(ErrorCode.CONFIG_GRAMMAR_NOT_FOUND, message, {"file": str(named)[:200]})
+    return replace(request, output=replace(request.output, grammar=grammar_text(named)))
+
+
+def with_grammar_texts(graph: Graph) -> Graph:
+    """A graph whose nodes have the texts of their grammars, where they name files."""
+    if not any(node.ask is not None and names_grammar_file(node.ask.grammar) for node in graph.nodes):
+        return graph
+    nodes = [
+        node if node.ask is None else replace(node, ask=replace(node.ask, grammar=grammar_text(node.ask.grammar)))
+        for node in graph.nodes
+    ]
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _identified(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequest:
+    """The request with these messages and the ids it lacks."""
     return replace(
-        request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
+        request,
+        messages=messages,
+        request_id=request.request_id or str(uuid4()),
+        trace_id=request.trace_id or urandom(_TRACE_BYTES).hex(),
     )
 
 

@@ -19,7 +19,7 @@ from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.manifest import Source
 from remit.core.run.messages import Role
 from remit.core.work.graph import graph_version
-from remit.inference.engine import Engine, StreamHandler
+from remit.inference.engine import AnyEngine, Engine, StreamHandler
 from remit.inference.specs import NO_SETTINGS, EngineSettings, engine_source, open_recorded
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.plan_graph import plan_graph
@@ -52,14 +52,14 @@ _PARTS = tuple(_CODES)
 _NO_TOOLS = (ENGINE_MARK, *_PARTS)
 
 
-def engine_sources(engines: Iterable[Engine]) -> tuple[Source, ...]:
+def engine_sources(engines: Iterable[AnyEngine]) -> tuple[Source, ...]:
     """The files that engines rely on, as a manifest keeps them among those of the tools."""
     found = ((engine.model_info().name, engine_source(engine)) for engine in engines)
     return tuple([replace(source, name=f"{ENGINE_MARK}{model}") for model, source in found if source is not None])
 
 
 async def kit_again(state: RunState, settings: EngineSettings = NO_SETTINGS) -> Kit:
-    """What a run works with, loaded anew."""
+    """The kit of a run, loaded anew."""
     engines = {info.name: _opened(state, info, spec, _source(state, info), settings) for info, spec in _specs(state)}
     return equipped(Kit(engines, _tools(state)), _parts(state))
 
@@ -188,7 +188,7 @@ class _PinnedTools(Registry):
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """What the manifest pins."""
+        """The definitions of tools that the manifest pins."""
         return pinned(self._state).tools
 
     def __contains__(self, name: object) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -203,7 +203,7 @@ class _Pinned:
     spec: str = ""
 
     def model_info(self) -> ModelInfo:
-        """What the manifest says of the model."""
+        """The facts about the model that the manifest tells."""
         return self.info
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:

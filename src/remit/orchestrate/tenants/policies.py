@@ -8,8 +8,10 @@ Rule 2: a boundary that was found is pinned by the run; what is changed later ho
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
+from remit.core.limits.profiles import declared_boundary
 from remit.core.run.principal import Principal
 
 POLICY_UNREADABLE = "POLICY_UNREADABLE"
@@ -48,6 +50,7 @@ class Policies:
         try:
             async with asyncio.timeout(self._wait_ms_max / 1000):
                 found: object = await self._find(principal)
+            found = declared_boundary(found) if isinstance(found, Boundary) else found
         except TimeoutError:
             why = f"no answer within {self._wait_ms_max} ms"
         except Exception as error:  # noqa: BLE001 - whatever keeps a policy from being read keeps the run from beginning
@@ -75,4 +78,4 @@ def check_policies(policies: Policies | None) -> Policies | None:
 
 
 def _invalid(field: str, value: object, wanted: str) -> RequestRejected:
-    return RequestRejected(POLICY_INVALID, f"{field}={value!r:.80} is not {wanted}", {"field": field})
+    return RequestRejected(POLICY_INVALID, f"{field}={clipped(value)} is not {wanted}", {"field": field})

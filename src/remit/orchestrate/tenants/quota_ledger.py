@@ -7,12 +7,14 @@ Rule 3: what a run counts is always a fold of its turns. The index only keeps th
         for a tenant, it once folds the runs of that tenant whose latest turn the index does not have.
 Rule 4: a person's release is beyond the quota: it is charged when the run ends, and never refused.
 Rule 5: a tenant without a quota costs nothing: nothing is looked up, reserved or settled.
+Rule 6: a file of quotas (docs/budgets.md) and Python build equal ones. An unknown key is refused with the nearest one that is
+        known: a quota that was misspelled would limit nothing.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.arrivals import ResumeRequested, RunStarted
@@ -48,15 +50,15 @@ from remit.core.schema.strict_yaml import (
     block_in,
     list_in,
     read_yaml,
-    shown_value,
     spelled_place,
+    value_in_error,
 )
-from remit.core.work.graph import NodeKind
+from remit.core.work.graph import MODEL_KINDS
 from remit.kernel.state import RunState, pinned
-from remit.observe.history import fold, read_history
+from remit.observe.linked_turns import fold, read_history
 from remit.observe.logs import run_fields
 from remit.orchestrate.patterns.graph_choice import child_runs_needed, steps_needed
-from remit.orchestrate.ports import Catalogue, Clock, Journal, Ledger
+from remit.orchestrate.ports import Clock, Journal, Store
 
 # Each conflict means that another run of the tenant began, so a run that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
@@ -65,33 +67,16 @@ _COUNTED_AT_ONCE = 100
 # Of so many tenants it is remembered that their runs are counted; looking again finds nothing and takes a moment.
 _TENANTS_MAX = 10_000
 
-_ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 _MONEY = int(Dimension.INFERENCE_COST_MICROUSD)
 _Begun = TypeVar("_Begun")
 
 _log = logging.getLogger(__name__)
 
 
-class QuotaPorts(Protocol):
-    """What of a store quotas need."""
-
-    @property
-    def journal(self) -> Journal:
-        """Turns."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Which runs there are."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What runs count for their tenants."""
-
-
 class Quotas:
     """The quotas of tenants, over the runs of one store."""
 
-    def __init__(self, shelf: QuotaPorts, quotas: Iterable[Quota], clock: Clock) -> None:
+    def __init__(self, shelf: Store, quotas: Iterable[Quota], clock: Clock) -> None:
         self._shelf = shelf
         self._clock = clock
         self._named: dict[str, tuple[Quota, ...]] = {}
@@ -150,8 +135,8 @@ class Quotas:
             return listing
         caps, at_ms = first.caps, listing.started_at_ms
         if first.forked_from is not None:
-            # Its turns are copies and bear the time of its origin; what it spends, it spends from now on.
-            caps, at_ms = await self._added_by(first.forked_from, caps), self._clock.now_ms()
+            # Its turns are copies and bear the time of its origin; what it spends, it spends since it was wanted.
+            caps, at_ms = await self._added_by(first.forked_from, caps), first.forked_from.at_ms or self._clock.now_ms()
         return replace(listing, reserves=Reservation(at_ms, counted_by_quota(caps), quota_caps(quotas, at_ms)))
 
     async def refusal(self, tenant_id: str, conflict: QuotaConflict) -> RequestRejected:
@@ -215,7 +200,7 @@ class Quotas:
 class QuotedJournal:
     """A journal that has what runs begin with reserved, and what they come to settled, in the same write."""
 
-    def __init__(self, shelf: QuotaPorts, quotas: Quotas) -> None:
+    def __init__(self, shelf: Store, quotas: Quotas) -> None:
         self._shelf = shelf
         self._quotas = quotas
 
@@ -263,7 +248,7 @@ class QuotedJournal:
 
 
 def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
-    """What a run without a parent counts for its tenant, folded from all of its turns.
+    """The charge of a run without a parent for its tenant, folded from all of its turns.
 
     An open one counts with all that it could spend when it began. What an ended one still holds belongs to calls in
     doubt, whose cost is unknown: it counts as spent.
@@ -276,7 +261,9 @@ def charge_of(run_id: str, turns: Sequence[bytes]) -> Charge:
         copied = fold(read_history(run_id, turns[: origin.seq + 1]))
         began, used = tuple(copied.spending.caps), tuple(copied.used)
         since = history.turns[origin.seq + 1 :]
-        at_ms = next((turn.at_ms for turn in since if isinstance(turn.arrival, ResumeRequested)), state.at_ms)
+        # Forks of earlier versions do not tell when they were wanted.
+        resumed = (turn.at_ms for turn in since if isinstance(turn.arrival, ResumeRequested))
+        at_ms = origin.at_ms or next(resumed, state.at_ms)
     spent = began if state.end.ending is None else _held_or_used(state)
     amounts = counted_by_quota([amount - before for amount, before in zip(spent, used, strict=True)])
     return Charge(run_id, manifest.request.tenant_id, at_ms, amounts, is_open=state.end.ending is None)
@@ -298,7 +285,7 @@ def _needed(manifest: Manifest) -> Iterator[tuple[Dimension, int]]:
     children = child_runs_needed(graph)
     yield Dimension.STEPS, steps_needed(graph) if children else 1
     yield Dimension.CHILD_RUNS, children
-    if any(node.kind in _ASKING for node in graph.nodes):
+    if any(node.kind in MODEL_KINDS for node in graph.nodes):
         yield Dimension.INPUT_TOKENS, 1
         yield Dimension.OUTPUT_TOKENS, 1
         price = manifest.models[0].price if manifest.models else None
@@ -317,12 +304,6 @@ def _exhausted(
     return quota_exhausted(standing(tenant_id, limit, count), needed)
 
 
-# Quotas from the YAML file of a store, in the shape docs/budgets.md describes.
-#
-# A file and Python build equal quotas; the file is only the friendlier spelling.
-# An unknown key is refused with the nearest one that is known, never skipped: a quota that was misspelled would
-# limit nothing.
-
 # A store of more tenants than this wants their quotas made by a program.
 QUOTAS_MAX = 10_000
 
@@ -340,7 +321,7 @@ def read_quotas(path: Path) -> tuple[Quota, ...]:
         document.reject(YamlFault.VALUE_INVALID, message, ("quotas",))
     quotas = [_quota(document, entry, ("quotas", number)) for number, entry in enumerate(entries)]
     for number in range(len(quotas)):
-        # One more at a time, so that the first that cannot stand beside those before it is the one with the line.
+        # One quota more each time, so that the error names the line of the first one that conflicts with an earlier one.
         _expect_valid(document, quotas, number)
     return tuple(quotas)
 
@@ -357,14 +338,16 @@ def _quota(document: YamlDocument, entry: Any, place: tuple[str | int, ...]) -> 
     block = block_in(document, entry, _QUOTA_KEYS, place)
     tenant, period = block.get("tenant"), block.get("period")
     if not isinstance(tenant, str):
-        message = f"{spelled_place((*place, 'tenant'))} must be a text in quotes, `'*'` for every tenant, not {shown_value(tenant)}"
+        message = f"{spelled_place((*place, 'tenant'))} must be a text in quotes, `'*'` for every tenant, not {value_in_error(tenant)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "tenant"))
     if not isinstance(period, str) or period not in set(Period):
-        message = f"{spelled_place((*place, 'period'))} must be one of {', '.join(Period)}, not {shown_value(period)}"
+        message = (
+            f"{spelled_place((*place, 'period'))} must be one of {', '.join(Period)}, not {value_in_error(period)}"
+        )
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "period"))
     caps = block_in(document, block.get("caps"), FIELDS, (*place, "caps"))
     for name, amount in caps.items():
         if type(amount) is not int:
-            message = f"{spelled_place((*place, 'caps', name))} must be a whole number, not {shown_value(amount)}"
+            message = f"{spelled_place((*place, 'caps', name))} must be a whole number, not {value_in_error(amount)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "caps", name))
     return Quota(tenant, Period(period), Budget(**caps))

@@ -8,8 +8,9 @@ Rule 2: calls are counted from the moment they are proposed, before their turn i
 
 from collections.abc import Iterable
 
-from remit.core.journal.arrivals import OVER_RATE, Arrival, CodeReturned, ModelAnswered, ProposedCall
+from remit.core.journal.arrivals import Arrival, CodeReturned, ModelAnswered
 from remit.core.journal.commands import CallTool, Command, StartChild
+from remit.core.journal.proposed_call import OVER_RATE, ProposedCall
 from remit.core.limits.boundary import Rate
 from remit.core.record import Record, replace
 from remit.kernel.authority.policy import ANY_TOOL

@@ -9,16 +9,20 @@ Rule 3: a deleted run is of no tenant: what the log of heads remembers of it is 
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
+from remit.core.clipped import clipped
+from remit.core.declared_arguments import checks_arguments
+from remit.core.declared_types import as_declared, refusal
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.signing import SignedDeletion
-from remit.core.journal.storage import Losses, Redacted, Removed, RunEntry, SignedHead, Stretch
+from remit.core.journal.storage import Losses, Redacted, Removed, RunEntry, RunQuery, SignedHead, Stretch
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import QuotaStanding
 from remit.core.page import check_limit
 from remit.core.record import replace
-from remit.core.run.contract import Mode
+from remit.core.run.contract import GUARD_MODE, Mode
+from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.halt import HaltScope
 from remit.core.run.principal import (
     EVERY_TENANT,
@@ -31,12 +35,11 @@ from remit.core.run.principal import (
     sees,
     tenant_seen,
 )
-from remit.core.run.run_events import Subject, system_closed
+from remit.core.run.run_events import Subject, expect_unreadable, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription
 from remit.orchestrate.history.archive import Archive
 from remit.orchestrate.history.custody import Custody, Signers, why_absent
-from remit.orchestrate.loop.durability import GUARD_MODE
 from remit.orchestrate.loop.halt_switch import Halts, scope_for
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Receipts, Store, Turns
@@ -61,7 +64,7 @@ class Standings(Protocol):
 
 
 class Seen:
-    """What a principal may read of a store; each look takes the scope for it, and raises what `expect_open` does."""
+    """The part of a store that a principal may read; each look takes the scope for it, and raises what `expect_open` does."""
 
     def __init__(self, store: Store, principal: Principal, expect_open: Callable[[], None]) -> None:
         self._principal = principal
@@ -83,7 +86,7 @@ class Seen:
 
     @property
     def behind(self) -> "Seen":
-        """The same for verbs that take another scope: what exists is the same, and reading it takes none."""
+        """The view for verbs that take another scope: what exists is the same, and reading it takes none."""
         behind = copy(self)
         behind._takes_scope = False  # noqa: SLF001 - a copy of its own
         return behind
@@ -98,7 +101,7 @@ class Seen:
 
     @property
     def journal(self) -> Turns:
-        """Turns."""
+        """The turns of the runs of the tenant."""
         self._expect_reader()
         return self._journal
 
@@ -110,13 +113,13 @@ class Seen:
 
     @property
     def catalogue(self) -> Catalogue:
-        """Which runs there are."""
+        """The list of the runs of the tenant."""
         self._expect_reader()
         return self.runs
 
     @property
     def log(self) -> HeadLog:
-        """What was signed."""
+        """The log of signed heads, as far as it tells of the runs of the tenant."""
         self._expect_reader()
         return self._log
 
@@ -128,7 +131,7 @@ class Seen:
 
     @property
     def receipts(self) -> Receipts:
-        """What was done about the items of queues."""
+        """The receipts for items of the tenant."""
         self._expect_reader()
         return self._receipts
 
@@ -150,30 +153,13 @@ class TenantCatalogue:
         found = await self._every.entry(run_id)
         return None if found is None or found.listing.tenant_id != self._tenant_id else found
 
-    async def entries(
-        self,
-        *,
-        tenant_id: str | None = None,
-        parent_id: str | None = None,
-        begins: str = "",
-        open_only: bool = False,
-        waiting_only: bool = False,
-        before: str = "",
-        limit: int = 0,
-    ) -> Sequence[RunEntry]:
+    async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
         """The runs, newest first; of another tenant there are none."""
-        is_foreign = tenant_id not in (None, self._tenant_id)
-        if is_foreign or (before and await self.entry(before) is None):
+        before = query.get("before", "")
+        if query.get("tenant_id") not in (None, self._tenant_id) or (before and await self.entry(before) is None):
             return ()
-        return await self._every.entries(
-            tenant_id=self._tenant_id,
-            parent_id=parent_id,
-            begins=begins,
-            open_only=open_only,
-            waiting_only=waiting_only,
-            before=before,
-            limit=limit,
-        )
+        query["tenant_id"] = self._tenant_id
+        return await self._every.entries(**query)
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order."""
@@ -211,7 +197,7 @@ class TenantTurns:
 
 
 class TenantHeadLog:
-    """What was signed of the runs of a tenant."""
+    """The signed heads of the runs of a tenant."""
 
     def __init__(self, log: HeadLog, runs: TenantCatalogue) -> None:
         self._every = log
@@ -243,7 +229,7 @@ class TenantHeadLog:
 
 
 class TenantReceipts:
-    """What was done about the items of a tenant."""
+    """The receipts for the items of a tenant."""
 
     def __init__(self, receipts: Receipts, runs: TenantCatalogue) -> None:
         self._every = receipts
@@ -266,6 +252,7 @@ class NoHalts:
         return ()
 
 
+@checks_arguments("limit")
 class TenantStandings:
     """How the tenant of a principal stands in its quotas, or all tenants for a principal that sees them all."""
 
@@ -292,6 +279,7 @@ class TenantStandings:
 
 
 # For whom a system acts: what they may do, in whose name, and which runs exist for them.
+@checks_arguments("subject")
 class Acting:
     """Acts for a principal, to whom nothing exists but what is of its tenant."""
 
@@ -320,17 +308,19 @@ class Acting:
         tenant_id: str | None = None,
         prices: "Prices | None" = None,
     ) -> "CostReport":
-        """What runs cost, with what is beneath them: these, or all that exist for the principal.
+        """The costs of runs, with what is beneath them: these, or all that exist for the principal.
 
         `by` says what a row stands for: a tenant, a day, a run, each run by itself, a node, a tool or a model (`Grouping`). Runs
         that could not be read are named in `unread`, and are in no sum.
         """
         self._expect_scope(Scope.READ, "costs")
         # Only those who ask for costs pay for adding them up.
-        from remit.observe.cost.cost_report import NO_PRICES, CostBook, Grouping, trees_of
+        from remit.observe.cost.cost_report import NO_PRICES, CostBook, Grouping, Prices, trees_of
 
         if by not in list(Grouping):
-            raise RequestRejected(COSTS_INVALID, f"by={by!r:.80} groups nothing; use one of {', '.join(Grouping)}")
+            raise RequestRejected(COSTS_INVALID, f"by={clipped(by)} groups nothing; use one of {', '.join(Grouping)}")
+        if not isinstance(prices, Prices | None):
+            raise refusal(COSTS_INVALID, "prices", prices, Prices | None)
         book, archive = CostBook(Grouping(by), prices or NO_PRICES), self.archive
         wanted = [(await archive.find(name)).run_id for name in runs]
         for tree in trees_of(await archive.runs(with_children=True), wanted):
@@ -340,7 +330,8 @@ class Acting:
             for entry in tree:
                 try:
                     book.add(entry, (await archive.history(entry.run_id)).turns, tree[-1])
-                except RemitError:
+                except RemitError as error:
+                    expect_unreadable(error)
                     # It may have been deleted a moment ago, or tampered with: `verify` says what is wrong.
                     book.leave_out(entry.run_id)
         return book.report()
@@ -356,7 +347,8 @@ class Acting:
     def _subscribed(
         self, subject: Subject, since: str | int | None, *, chunks: bool, beneath: bool = False
     ) -> Subscription:
-        run_id, own = subject.run_id, self._subject(subject, "subscribe")
+        own = self._subject(subject, "subscribe")
+        run_id = own.run_id
         expect = partial(self._expect, run_id, Scope.READ, "subscribe") if run_id else None
         return self._bus.subscribe(own, since, chunks=chunks, beneath=beneath, expect=expect, whose=self._whose)
 
@@ -437,4 +429,5 @@ class Acting:
     def _subject(self, subject: Subject, verb: str) -> Subject:
         """What of a subject exists for the principal."""
         self._expect_scope(Scope.READ, verb)
+        subject = as_declared(subject, Subject, "subject", REQUEST_MALFORMED)
         return replace(subject, tenant_id=tenant_seen(self.principal, subject.tenant_id))

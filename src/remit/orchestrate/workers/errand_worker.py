@@ -11,17 +11,18 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.commands import CallTool
-from remit.core.journal.queued import Came, Claimed, ClaimWord, ErrandName, Lane, QueuedErrand
+from remit.core.journal.queued import ERRAND_UNREADABLE, Came, Claimed, ClaimWord, ErrandName, Lane, QueuedErrand
 from remit.core.journal.storage import StoreUnusable
-from remit.core.record import Text
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.errand_ports import Queue, SharedClaims
+from remit.orchestrate.exchange.conversation import Fetch
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
@@ -35,8 +36,8 @@ from remit.orchestrate.executors.reports import Report
 
 ERRAND_POISON = "ERRAND_POISON"
 ERRAND_BROKEN = "ERRAND_BROKEN"
-ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
 ERRAND_MISADDRESSED = "ERRAND_MISADDRESSED"
+WORKER_BROKE = "WORKER_BROKE"
 
 # An errand over which so many workers fell silent is what silences them.
 DELIVERIES_MAX = 3
@@ -45,11 +46,13 @@ LEAVE_S_MAX = 30.0
 # How often it says that it is at work; a quarter of the time after which an errand goes to another.
 KEEP_S = 1.25
 
+# How long the other parts of a worker that is shut out may take to see that.
+LEFT_S_MAX = 5.0
+
 _log = logging.getLogger(__name__)
 
-# Performs an errand, and gives a text in full.
+# Performs an errand.
 Perform = Callable[[Errand], Awaitable[Report]]
-Fetch = Callable[[Text], Awaitable[str]]
 
 
 @dataclass(slots=True)
@@ -101,10 +104,12 @@ class ErrandWorker:
         await self._queue.prepare(*self.lanes)
         end = await self._queue.on_withdrawn(self._stop)
         try:
-            await asyncio.gather(*(self._work(lane) for lane in self.lanes for _ in range(self._concurrency)))
+            await all_of(self._leaving, [self._work(lane) for lane in self.lanes for _ in range(self._concurrency)])
             if self._answers:
                 await asyncio.wait(list(self._answers))
         finally:
+            for _, task in self.tasks.under_way.values():
+                task.cancel()
             await end()
 
     async def leave(self) -> None:
@@ -117,6 +122,8 @@ class ErrandWorker:
 
     async def _work(self, lane: Lane) -> None:
         while not self._leaving.is_set():
+            # A worker whose word counts nowhere ends, and says so; what it has under way, no process would believe.
+            self._queue.expect_admitted()
             try:
                 queued = await self._queue.next_errand(lane)
                 if queued is None:
@@ -127,6 +134,9 @@ class ErrandWorker:
                 await self._take(lane, queued)
             except RemitError as error:
                 _log.warning("errands of %s %s cannot be taken just now: %s", lane.kind, lane.name, error, extra=NO_RUN)
+                await asyncio.sleep(KEEP_S)
+            except Exception:  # noqa: BLE001  # no message may end a worker
+                _log.exception("%s: a step of this worker broke", WORKER_BROKE, extra=NO_RUN)
                 await asyncio.sleep(KEEP_S)
 
     async def _take(self, lane: Lane, queued: QueuedErrand) -> None:
@@ -229,6 +239,17 @@ class ErrandWorker:
         task = asyncio.ensure_future(work)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
+
+
+async def all_of(leaving: asyncio.Event, parts: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Do all parts of a worker's work; where one of them ends with an error, the others leave before that is told."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        await asyncio.gather(*tasks)
+    except Exception:
+        leaving.set()
+        await asyncio.wait(tasks, timeout=LEFT_S_MAX)
+        raise
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ Rule 2: a run whose holder is gone is taken up by the worker that sees it first;
 Rule 3: what came late of a call is told to its run by a worker that can hold it; what its holder has to be told is handed on.
 Rule 4: a worker that is told to leave announces its runs, puts them down as they are written, and stops nothing that workers
         perform for them: the next driver waits for that.
+Rule 5: no message ends a worker. One that breaks it is kept as a dead letter; only a key that was taken back ends it.
 """
 
 import asyncio
@@ -14,13 +15,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from remit.core.failure import IllegalArrival, InvariantBroken, RemitError
+from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.queued import QueuedWord
 from remit.core.journal.storage import RunHeld
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.errand_ports import Queue
-from remit.orchestrate.executors.carrier import Carrier
+from remit.orchestrate.executors.carrier import MODEL, TOOL, Carrier
 from remit.orchestrate.executors.errands import decode_report
+from remit.orchestrate.executors.reports import ModelSaid
 from remit.orchestrate.loop.hub import Hub
+from remit.orchestrate.workers.errand_worker import WORKER_BROKE, all_of
 
 # How long a run that another holds is left to it before it is asked for again.
 HELD_S = 0.1
@@ -28,7 +32,11 @@ HELD_S = 0.1
 LATE_TRIES_MAX = 300
 # How long a run that could not be taken up here is left alone.
 REFUSED_S = 60.0
+# How often it is offered to workers again, at most: for about a day. Then it is a dead letter.
+REFUSED_TRIES_MAX = 2000
 PAUSE_S = 1.0
+
+LATE_NOT_PERMITTED = "LATE_NOT_PERMITTED"
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +62,8 @@ class LoopWorker:
     async def serve(self) -> None:
         """Drive runs until `leave` is called."""
         await self._queue.prepare_words()
-        await asyncio.gather(self._repeat(self._take_due), self._repeat(self._tell_late), self._repeat(self._look))
+        steps = (self._take_due, self._tell_late, self._look)
+        await all_of(self._leaving, [self._repeat(step) for step in steps])
 
     async def leave(self) -> None:
         """Announce the runs that are driven here, and put them down."""
@@ -66,10 +75,15 @@ class LoopWorker:
 
     async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
         while not self._leaving.is_set():
+            # A worker whose word counts nowhere ends, and says so.
+            self._queue.expect_admitted()
             try:
                 await step()
             except RemitError as error:
                 _log.warning("runs cannot be taken just now: %s", error, extra=NO_RUN)
+                await self._pause(PAUSE_S)
+            except Exception:  # noqa: BLE001  # no message may end a worker
+                _log.exception("%s: a step of this worker broke", WORKER_BROKE, extra=NO_RUN)
                 await self._pause(PAUSE_S)
 
     async def _pause(self, wait_s: float) -> None:
@@ -98,10 +112,22 @@ class LoopWorker:
                     else self._queue.settle(word.receipt)
                 )
                 return
+            except RemitError as error:
+                # Another worker may have its tools, or believe who began it; this one may, once it was told.
+                if word.deliveries < REFUSED_TRIES_MAX:
+                    await self._queue.hand_back(word.receipt, min(HELD_S * word.deliveries, REFUSED_S))
+                    return
+                self._queue.put_word_aside(word, error.code, error.message)
+            except Exception:  # noqa: BLE001  # no message may end a worker
+                self._broke(word, "a run that is due cannot be driven")
             await self._queue.settle(word.receipt)
         finally:
             if not is_kept:
                 self._slots.release()
+
+    def _broke(self, word: QueuedWord, what: str) -> None:
+        _log.exception("%s: %s", WORKER_BROKE, what, extra=run_fields(word.run_id))
+        self._queue.put_word_aside(word, WORKER_BROKE, what)
 
     async def _take(self, run_id: str) -> bool:
         """Drive a run, and say whether its place is taken until it rests; raises RunHeld where another has it."""
@@ -112,9 +138,14 @@ class LoopWorker:
         except RunHeld:
             raise
         except RemitError as error:
+            now_s = asyncio.get_running_loop().time()
+            if self._refused.get(run_id, 0.0) <= now_s:
+                self._refused[run_id] = now_s + REFUSED_S
+                _log.warning("a run cannot be driven here: %s", error, extra=run_fields(run_id))
+            raise
+        except Exception:
             self._refused[run_id] = asyncio.get_running_loop().time() + REFUSED_S
-            _log.warning("a run cannot be driven here: %s", error, extra=run_fields(run_id))
-            return False
+            raise
         self.taken += 1
         assert driver.task is not None, "a worker that takes a run up drives it"
         following = asyncio.create_task(self._followed(driver.task))
@@ -136,8 +167,12 @@ class LoopWorker:
             await self._slots.acquire()
             is_kept = False
             try:
-                with suppress(RunHeld):  # Another was faster.
+                with suppress(RemitError):  # Another was faster, or this worker cannot drive it and has said so.
                     is_kept = await self._take(run_id)
+            except Exception:  # noqa: BLE001  # no run may keep a worker from the others
+                _log.exception(
+                    "%s: a run whose driver is gone cannot be driven", WORKER_BROKE, extra=run_fields(run_id)
+                )
             finally:
                 if not is_kept:
                     self._slots.release()
@@ -157,7 +192,16 @@ class LoopWorker:
             _log.info("what came late is of no interest any more: %s", error, extra=run_fields(word.run_id))
         except RemitError as error:
             _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(word.run_id))
+        except Exception:  # noqa: BLE001  # no message may end a worker
+            self._broke(word, "what came late cannot be told to its run")
         await self._queue.settle(word.receipt)
 
     async def _told(self, word: QueuedWord) -> None:
-        await self._hub.hear(word.run_id, decode_report(word.data))
+        report = decode_report(word.data)
+        kind = MODEL if isinstance(report, ModelSaid | ModelFailed) else TOOL
+        if word.performs is not None and kind not in word.performs:
+            why = f"what came late is told by one who performs no errands of a {kind}"
+            _log.warning("%s: %s", LATE_NOT_PERMITTED, why, extra=run_fields(word.run_id))
+            self._queue.put_word_aside(word, LATE_NOT_PERMITTED, why)
+            return
+        await self._hub.hear(word.run_id, report)

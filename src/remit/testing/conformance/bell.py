@@ -13,6 +13,7 @@ from typing import Any
 from remit.core.journal.storage import START, RunListing, Topic
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.sample_turns import RUN
 
 # Opens one store twice, and closes both afterwards.
 OpenTwice = Callable[[], AbstractAsyncContextManager[tuple[Store, Store]]]
@@ -51,10 +52,10 @@ async def whatever_is_written_rings_for_those_who_listen(open_twice: OpenTwice) 
         ends = [listener.bell.listen(Topic.TURNS, turns), listener.bell.listen(Topic.POST, post)]
         if listener.bell.look_ms <= SILENT_LOOK_MS_MAX:
             return
-        place = await writer.journal.append("run", b"turn", START, listing=RunListing(1))
+        place = await writer.journal.append(RUN, b"turn", START, listing=RunListing(1))
         assert await turns.is_rung(), "a turn was written, and no listener was told"
-        assert list(await listener.journal.read("run")) == [b"turn"], "a turn was told of that cannot be read"
-        await writer.inbox.put("run", b"letter")
+        assert list(await listener.journal.read(RUN)) == [b"turn"], "a turn was told of that cannot be read"
+        await writer.inbox.put(RUN, b"letter")
         assert await post.is_rung(), "a letter was left, and no listener was told"
         assert await listener.inbox.pending(after=0), "a letter was told of that is not there"
         await writer.halts.append(b"halt", after=0)
@@ -62,7 +63,7 @@ async def whatever_is_written_rings_for_those_who_listen(open_twice: OpenTwice) 
         for end in ends:
             end()
         turns.words.clear()
-        await writer.journal.append("run", b"more", place)
+        await writer.journal.append(RUN, b"more", place)
         assert turns.words == [], "a listener that has stopped was told"
 
 

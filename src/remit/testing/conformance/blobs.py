@@ -48,7 +48,7 @@ async def a_large_blob_comes_back(open_blobs: OpenBlobs) -> None:
 
 
 async def keeping_twice_keeps_once(open_blobs: OpenBlobs) -> None:
-    """The same text arrives in many runs; putting it again is no error and changes nothing."""
+    """A text that arrives in many runs is kept once; putting it again is no error and changes nothing."""
     async with open_blobs() as blobs:
         digest = digest_of(b"again")
         for _ in range(3):

@@ -25,7 +25,7 @@ from remit.core.journal.storage import (
 from remit.core.record import replace
 from remit.orchestrate.ports import Catalogue, Journal
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import OTHER, RUN, add
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
 OpenCatalogue = Callable[[], AbstractAsyncContextManager[tuple[Journal, Catalogue]]]
@@ -51,18 +51,26 @@ async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> 
     """Nothing of a listing is lost, from the first turn on."""
     async with open_catalogue() as (journal, catalogue):
         lineage = ("first", "parent")
-        listing = RunListing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent", lineage=lineage)
-        await add(journal, "run", b"turn", listing=listing)
-        entry = await catalogue.entry("run")
-        assert entry == RunEntry("run", listing, 1), f"the run was listed as {listing}, and its entry is {entry}"
+        listing = RunListing(
+            started_at_ms=1_700_000_000_000,
+            mode="chat",
+            tenant_id="tenant",
+            session_id="session",
+            ordinal=0,
+            parent_id="parent",
+            lineage=lineage,
+        )
+        await add(journal, RUN, b"turn", listing=listing)
+        entry = await catalogue.entry(RUN)
+        assert entry == RunEntry(RUN, listing, 1), f"the run was listed as {listing}, and its entry is {entry}"
 
 
 async def an_entry_counts_turns(open_catalogue: OpenCatalogue) -> None:
     """The number of turns is that of the journal, also when an append was refused."""
     async with open_catalogue() as (journal, catalogue):
-        places = [await add(journal, "run", b"turn", listing=None if n else RunListing(1)) for n in range(5)]
-        await _expect_refusal(journal, "run", places[1])
-        entry = await catalogue.entry("run")
+        places = [await add(journal, RUN, b"turn", listing=None if n else RunListing(1)) for n in range(5)]
+        await _expect_refusal(journal, RUN, places[1])
+        entry = await catalogue.entry(RUN)
         assert entry is not None, "a run that was listed has no entry"
         assert entry.turns == 5, f"a run of 5 turns is listed with {entry.turns}"
 
@@ -71,15 +79,15 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
     """Waiting, going on and ended: the entry follows the last barrier."""
     async with open_catalogue() as (journal, catalogue):
         standings = [Barrier(waiting_for="REVIEW_REQUIRED"), Barrier(), Barrier("SUCCESS")]
-        await add(journal, "run", b"turn", listing=RunListing(1))
+        await add(journal, RUN, b"turn", listing=RunListing(1))
         for barrier in standings:
-            await add(journal, "run", b"turn", barrier=barrier)
-            entry = await catalogue.entry("run")
+            await add(journal, RUN, b"turn", barrier=barrier)
+            entry = await catalogue.entry(RUN)
             assert entry is not None, "a run that was listed has no entry"
             stands = (entry.ending, entry.waiting_for)
             assert stands == (barrier.ending, barrier.waiting_for), f"after {barrier} the run is listed as {stands}"
-            await add(journal, "run", b"turn")
-            entry = await catalogue.entry("run")
+            await add(journal, RUN, b"turn")
+            entry = await catalogue.entry(RUN)
             assert entry is not None, "a run that was listed has no entry"
             later = (entry.ending, entry.waiting_for)
             assert later == stands, f"a turn without a barrier lists the run as {later}, which stood as {stands}"
@@ -88,8 +96,8 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
 async def a_barrier_may_come_with_the_first_turn(open_catalogue: OpenCatalogue) -> None:
     """A run may ask or end with its first turn."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=RunListing(1), barrier=Barrier("SUCCESS"))
-        entry = await catalogue.entry("run")
+        await add(journal, RUN, b"turn", listing=RunListing(1), barrier=Barrier("SUCCESS"))
+        entry = await catalogue.entry(RUN)
         assert entry is not None, "a run that was listed has no entry"
         assert entry.ending == "SUCCESS", "a run that ended with its first turn is listed as open"
 
@@ -119,7 +127,7 @@ async def runs_are_listed_by_how_they_stand(open_catalogue: OpenCatalogue) -> No
 
 
 async def runs_are_listed_by_tenant(open_catalogue: OpenCatalogue) -> None:
-    """Those of one tenant alone; requests that named none are a tenant of their own."""
+    """Runs of one tenant alone are listed; requests that named none are a tenant of their own."""
     async with open_catalogue() as (journal, catalogue):
         for number, tenant_id in enumerate(("", *ODD_TENANTS, *ODD_TENANTS)):
             await add(journal, f"run{number}", b"turn", listing=RunListing(1, tenant_id=tenant_id))
@@ -133,11 +141,11 @@ async def runs_are_listed_by_tenant(open_catalogue: OpenCatalogue) -> None:
 
 
 async def runs_are_listed_by_their_parent(open_catalogue: OpenCatalogue) -> None:
-    """Those that a run started alone, or those that none did."""
+    """Runs that one run started are listed alone, or those that none did."""
     async with open_catalogue() as (journal, catalogue):
-        for run_id, parent_id in {"top": "", "one": "top", "two": "top", "deep": "one", "other": ""}.items():
+        for run_id, parent_id in {"top": "", "one": "top", "two": "top", "deep": "one", OTHER: ""}.items():
             await add(journal, run_id, b"turn", listing=RunListing(1, parent_id=parent_id))
-        for parent_id, expected in {"top": ["two", "one"], "one": ["deep"], "": ["other", "top"], "x": []}.items():
+        for parent_id, expected in {"top": ["two", "one"], "one": ["deep"], "": [OTHER, "top"], "x": []}.items():
             found = [entry.run_id for entry in await catalogue.entries(parent_id=parent_id)]
             assert found == expected, f"run {parent_id!r} started {expected}, and {found} are listed"
 
@@ -212,7 +220,7 @@ async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
 
 
 async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> None:
-    """Those alone that succeeded and are alike, newest first, never more than asked for; the empty likeness is none."""
+    """Runs that are alike and succeeded, newest first, never more than asked for; the empty likeness is none."""
     async with open_catalogue() as (journal, catalogue):
         standings = {
             "c": "SUCCESS",
@@ -226,7 +234,7 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
             await add(journal, run_id, b"turn", listing=RunListing(1, likeness="like"))
             if ending:
                 await add(journal, run_id, b"end", barrier=Barrier(ending))
-        for run_id, likeness in {"other": "LIKE", "none": ""}.items():
+        for run_id, likeness in {OTHER: "LIKE", "none": ""}.items():
             listing = RunListing(1, likeness=likeness)
             await add(journal, run_id, b"turn", listing=listing, barrier=Barrier("SUCCESS"))
         found = list(await catalogue.alike("like", limit=9))
@@ -239,7 +247,7 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
 
 
 async def open_runs_are_found_by_their_name(open_catalogue: OpenCatalogue) -> None:
-    """Those alone that are open, of this tenant and named exactly so, newest first; the empty name is none."""
+    """Open runs of a tenant that are named exactly so, newest first; the empty name is none."""
     async with open_catalogue() as (journal, catalogue):
         named = {"a": ("r 1", "t"), "b": ("r 1", "t"), "c": ("R 1", "t"), "d": ("r 1", "u"), "e": ("", "t")}
         for run_id, (name, tenant_id) in {**named, "ended": ("r 1", "t")}.items():
@@ -294,48 +302,55 @@ async def runs_without_a_session_share_no_place(open_catalogue: OpenCatalogue) -
 async def a_refused_first_turn_is_not_listed(open_catalogue: OpenCatalogue) -> None:
     """A conflict changes the index no more than it changes the journal."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=RunListing(1, "chat"))
+        await add(journal, RUN, b"turn", listing=RunListing(1, "chat"))
         try:
-            await journal.append("run", b"turn", START, Barrier("SUCCESS"), RunListing(2, "plan"))
+            await journal.append(RUN, b"turn", START, Barrier("SUCCESS"), RunListing(2, "plan"))
         except AppendConflict:
             pass
         else:
             raise AssertionError("a run was begun twice")
-        entry = await catalogue.entry("run")
-        assert entry == RunEntry("run", RunListing(1, "chat"), 1), f"a refused first turn changed the entry to {entry}"
+        entry = await catalogue.entry(RUN)
+        assert entry == RunEntry(RUN, RunListing(1, "chat"), 1), f"a refused first turn changed the entry to {entry}"
 
 
 async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None:
     """A signed head comes back as it was, with the run it belongs to; a turn without a head has none."""
     async with open_catalogue() as (journal, catalogue):
         heads = [
-            SignedHead("run", seq, bytes([seq]) * 32, ending, "did", b"s") for seq, ending in ((0, ""), (2, "END"))
+            SignedHead(run_id=RUN, seq=seq, head=bytes([seq]) * 32, ending=ending, signer="did", signature=b"s")
+            for seq, ending in ((0, ""), (2, "END"))
         ]
-        await add(journal, "run", b"0", listing=RunListing(1), warrant=Warrant(head=heads[0]))
-        assert await catalogue.last_head("run") == heads[0], "a head that came with a listing alone was not kept"
-        await add(journal, "run", b"1", barrier=Barrier())
-        await add(journal, "run", b"2", barrier=Barrier("END"), warrant=Warrant(head=heads[1]))
-        await add(journal, "other", b"0", barrier=Barrier(), listing=RunListing(1))
-        found = list(await catalogue.heads("run"))
+        await add(journal, RUN, b"0", listing=RunListing(1), warrant=Warrant(head=heads[0]))
+        assert await catalogue.last_head(RUN) == heads[0], "a head that came with a listing alone was not kept"
+        await add(journal, RUN, b"1", barrier=Barrier())
+        await add(journal, RUN, b"2", barrier=Barrier("END"), warrant=Warrant(head=heads[1]))
+        await add(journal, OTHER, b"0", barrier=Barrier(), listing=RunListing(1))
+        found = list(await catalogue.heads(RUN))
         assert found == heads, f"of two heads came back {found}"
-        assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
-        assert list(await catalogue.heads("other")) == [], "a run without a signature has heads"
-        await add(journal, "RUN", b"0", listing=RunListing(1), warrant=Warrant(head=replace(heads[0], run_id="RUN")))
-        assert list(await catalogue.heads("run")) == heads, "a run has the heads of one whose id looks alike"
+        assert await catalogue.last_head(RUN) == heads[1], "the last head is not that of the highest turn"
+        assert list(await catalogue.heads(OTHER)) == [], "a run without a signature has heads"
+        await add(
+            journal,
+            RUN.upper(),
+            b"0",
+            listing=RunListing(1),
+            warrant=Warrant(head=replace(heads[0], run_id=RUN.upper())),
+        )
+        assert list(await catalogue.heads(RUN)) == heads, "a run has the heads of one whose id looks alike"
 
 
 async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
     """A head without its turn would vouch for what is not there."""
     async with open_catalogue() as (journal, catalogue):
-        await add(journal, "run", b"turn", listing=RunListing(1))
-        late = Warrant(head=SignedHead("run", 0, bytes(32), "", "did", b"s"))
+        await add(journal, RUN, b"turn", listing=RunListing(1))
+        late = Warrant(head=SignedHead(run_id=RUN, seq=0, head=bytes(32), ending="", signer="did", signature=b"s"))
         try:
-            await journal.append("run", b"late", START, Barrier(), None, late)
+            await journal.append(RUN, b"late", START, Barrier(), None, late)
         except AppendConflict:
             pass
         else:
             raise AssertionError("a run was begun twice")
-        assert await catalogue.last_head("run") is None, "the head of a refused turn was kept"
+        assert await catalogue.last_head(RUN) is None, "the head of a refused turn was kept"
 
 
 CATALOGUE_CHECKS: Sequence[CatalogueCheck] = in_words(

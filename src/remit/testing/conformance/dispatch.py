@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from remit.backend.memory.small_ports import MemoryHalts
+from remit.backend.memory.halts import MemoryHalts
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import RunHalted, TimerFired
 from remit.core.journal.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
@@ -23,9 +23,9 @@ from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.loop.halt_switch import Halts, scope_of
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
-from remit.orchestrate.ports import Dispatch
+from remit.orchestrate.loop.outlet import Dispatch
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import a_manifest
+from remit.testing.conformance.sample_turns import OTHER, RUN, a_manifest
 
 # Performs a command, wherever the dispatch has it performed.
 Perform = Callable[[Command], Awaitable[Report]]
@@ -38,6 +38,8 @@ MANY = 20
 PATIENCE_S = 20
 # In which whatever should not happen would have.
 A_WHILE_S = 0.02
+# A moment that no clock has come to.
+FAR_MS = 10**13
 
 
 class _StillClock:
@@ -89,7 +91,7 @@ def no_halts() -> Halts:
     return Halts(MemoryHalts(), _StillClock())
 
 
-def a_run(*commands: Command, run_id: str = "run") -> Live:
+def a_run(*commands: Command, run_id: str = RUN) -> Live:
     """A run with these commands open."""
     state = RunState()
     state.manifest = a_manifest(run_id, SystemRequest((user_message("please"),)))
@@ -99,7 +101,18 @@ def a_run(*commands: Command, run_id: str = "run") -> Live:
 
 def a_call(command_id: str = "1.1", *, mutating: bool = False) -> CallTool:
     """A call of a tool."""
-    return CallTool(command_id, f"call-{command_id}", "look", "v", "{}", b"hash", "key", 60_000, (), mutating)
+    return CallTool(
+        id=command_id,
+        call_id=f"call-{command_id}",
+        tool="look",
+        version="v",
+        arguments="{}",
+        arguments_hash=b"hash",
+        key="key",
+        timeout_ms=60_000,
+        reserved=(),
+        mutating=mutating,
+    )
 
 
 async def a_command_is_performed_once_and_reported_once(open_dispatch: OpenDispatch) -> None:
@@ -160,7 +173,7 @@ async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *
     for error in (ValueError("it broke"), PerformerLost()):
 
         async def break_off(command: Command, why: Exception = error) -> Report:
-            assert not claims or await dispatch.claim("run", command.id), "a call that was not revoked may not begin"
+            assert not claims or await dispatch.claim(RUN, command.id), "a call that was not revoked may not begin"
             raise why
 
         async with open_dispatch(break_off, no_halts()) as dispatch:
@@ -170,7 +183,7 @@ async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *
             assert isinstance(report, ToolBroke), f"a performer that broke is reported as {report}"
             assert report.code is code, f"a performer that broke is reported as {report.code}, claimed={claims}"
             if call.mutating:
-                assert await dispatch.claim("run", call.id) is claims, "a call that was said not to be made may begin"
+                assert await dispatch.claim(RUN, call.id) is claims, "a call that was said not to be made may begin"
 
 
 async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
@@ -186,6 +199,21 @@ async def _stopped(open_dispatch: OpenDispatch, performer: Performer, calls: lis
             dispatch.send(live, CancelCommand(f"2.{call.id}", call.id))
         await waiting
         await _until(lambda: len(performer.stopped) == len(calls), "a command that was cancelled goes on")
+
+
+async def what_is_not_cancelled_goes_on(open_dispatch: OpenDispatch) -> None:
+    """To cancel one command stops that one; the others of its run are performed and reported."""
+    performer, calls = Performer(waits=True), [a_call(f"1.{number}") for number in range(3)]
+    async with open_dispatch(performer, no_halts()) as dispatch:
+        live, waiting = await _waited_for(dispatch, performer, calls)
+        dispatch.send(live, CancelCommand("2.1", calls[1].id))
+        await _until(lambda: performer.stopped != [], "a command that was cancelled goes on")
+        await asyncio.sleep(A_WHILE_S)
+        assert performer.stopped == [calls[1].id], f"to cancel one command has stopped {performer.stopped}"
+        performer.may_go_on.set()
+        found = [await waiting, *[await _received(dispatch, live) for _ in calls[1:]]]
+        told = sorted(report.command_id for report in found if isinstance(report, ToolSaid))
+        assert told == [calls[0].id, calls[2].id], f"beside one that was cancelled, two calls gave {found}"
 
 
 async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDispatch) -> None:
@@ -206,28 +234,28 @@ async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> Non
         live = a_run(*calls)
         for call in calls:
             dispatch.send(live, call)
-        assert await dispatch.claim("run", "1.1"), "a call that was not revoked may not begin"
-        assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked"
-        assert await dispatch.revoke("run", "1.2"), "a call that has not begun cannot be revoked"
-        assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin"
-        assert await dispatch.revoke("run", "1.2"), "a call that was revoked cannot be revoked again"
-        assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin when that is asked again"
-        assert await dispatch.claim("other", "1.2"), "a call of another run was revoked along"
+        assert await dispatch.claim(RUN, "1.1"), "a call that was not revoked may not begin"
+        assert not await dispatch.revoke(RUN, "1.1"), "a call that has begun was revoked"
+        assert await dispatch.revoke(RUN, "1.2"), "a call that has not begun cannot be revoked"
+        assert not await dispatch.claim(RUN, "1.2"), "a call that was revoked may begin"
+        assert await dispatch.revoke(RUN, "1.2"), "a call that was revoked cannot be revoked again"
+        assert not await dispatch.claim(RUN, "1.2"), "a call that was revoked may begin when that is asked again"
+        assert await dispatch.claim(OTHER, "1.2"), "a call of another run was revoked along"
         dispatch.send(live, calls[1])
-        assert await dispatch.claim("run", "1.2"), "a call that was revoked and is wanted again may not begin"
+        assert await dispatch.claim(RUN, "1.2"), "a call that was revoked and is wanted again may not begin"
         dispatch.send(live, calls[0])
-        assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked once it was sent again"
+        assert not await dispatch.revoke(RUN, "1.1"), "a call that has begun was revoked once it was sent again"
 
 
 async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDispatch) -> None:
     """A call that was never sent here, or was ordered before the run was taken up here, may have happened."""
     call = a_call("3.1", mutating=True)
     async with open_dispatch(Performer(), no_halts()) as dispatch:
-        assert not await dispatch.revoke("run", call.id), "a call that was sent elsewhere was revoked"
+        assert not await dispatch.revoke(RUN, call.id), "a call that was sent elsewhere was revoked"
         live = a_run(call)
         live.recovered_seq = 3
         dispatch.send(live, call)
-        assert not await dispatch.revoke("run", call.id), "a call of an earlier process was revoked"
+        assert not await dispatch.revoke(RUN, call.id), "a call of an earlier process was revoked"
         ours, theirs = a_run(call, run_id="ours"), a_run(call, run_id="theirs")
         for one in (ours, theirs):
             dispatch.send(one, call)
@@ -250,7 +278,7 @@ async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
 
 
 async def whoever_waits_is_not_sent_away_while_something_is_under_way(open_dispatch: OpenDispatch) -> None:
-    """That there is nothing to receive means that the run rests; to be woken for nothing does not."""
+    """Nothing to receive means that the run rests; a caller that is woken for nothing is not told so."""
     for count in (1, 2):
         performer, calls = Performer(waits=True), [a_call(f"1.{number}") for number in range(count)]
         async with open_dispatch(performer, no_halts()) as dispatch:
@@ -260,6 +288,9 @@ async def whoever_waits_is_not_sent_away_while_something_is_under_way(open_dispa
             assert not waiting.done(), f"while {count} commands were under way, the caller was told {await waiting}"
             performer.may_go_on.set()
             assert isinstance(await waiting, ToolSaid), "a command that was under way is not reported"
+            for _ in range(count - 1):
+                report = await _received(dispatch, live)
+                assert isinstance(report, ToolSaid), f"after a caller was woken once, the next one is told {report}"
 
 
 async def what_is_halted_is_called_off_and_nothing_else(open_dispatch: OpenDispatch) -> None:
@@ -322,7 +353,7 @@ async def runs_are_performed_apart(open_dispatch: OpenDispatch) -> None:
     """Commands of two runs have the same ids: each is performed, and what one run takes back or leaves is the other's still."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     async with open_dispatch(performer, no_halts()) as dispatch:
-        ours, theirs, gone = (a_run(*calls, run_id=name) for name in ("run", "other", "gone"))
+        ours, theirs, gone = (a_run(*calls, run_id=name) for name in (RUN, OTHER, "gone"))
         for live in (ours, theirs, gone):
             for call in calls:
                 dispatch.send(live, call)
@@ -346,14 +377,19 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
     performer.may_stop.clear()
     async with open_dispatch(performer, no_halts()) as dispatch:
         live, waiting = await _waited_for(dispatch, performer, calls)
-        dispatch.forget(live)
-        await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
-        named = [run_id for _, run_id in dispatch.under_way()]
-        assert set(named) == {live.run_id}, f"what was told to stop and has not is under way for {named or 'no run'}"
-        leaving = asyncio.ensure_future(dispatch.finish())
-        await asyncio.sleep(0.01)
-        assert not leaving.done(), "a process that leaves does not wait for what was told to stop and has not"
-        performer.may_stop.set()
+        try:
+            dispatch.forget(live)
+            await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
+            named = [run_id for _, run_id in dispatch.under_way()]
+            assert set(named) == {live.run_id}, (
+                f"what was told to stop and has not is under way for {named or 'no run'}"
+            )
+            leaving = asyncio.ensure_future(dispatch.finish())
+            await asyncio.sleep(0.01)
+            assert not leaving.done(), "a process that leaves does not wait for what was told to stop and has not"
+        finally:
+            # Whatever was found: the calls would keep the loop from ending.
+            performer.may_stop.set()
         await leaving
         assert list(dispatch.under_way()) == [], "what has stopped is still under way"
         waiting.cancel()
@@ -361,12 +397,23 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
 
 
 async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispatch) -> None:
-    """A moment that is past is reported at once."""
-    timer = SetTimer("1.1", 1, TimerPurpose.RETRY)
-    async with open_dispatch(Performer(), no_halts()) as dispatch:
-        live = a_run(timer)
-        dispatch.send(live, timer)
-        assert await _received(dispatch, live) == TimerFired(timer.id), "a timer whose moment is past is not reported"
+    """A moment that is past is reported at once and once, one that has not come is not."""
+    for timer in (SetTimer("1.1", 1, TimerPurpose.RETRY), SetTimer("1.1", FAR_MS, TimerPurpose.RETRY)):
+        async with open_dispatch(Performer(), no_halts()) as dispatch:
+            live = a_run(timer)
+            dispatch.send(live, timer)
+            if timer.due_at_ms < FAR_MS:
+                fired = await _received(dispatch, live)
+                assert fired == TimerFired(timer.id), "a timer whose moment is past is not reported"
+            waiting = asyncio.ensure_future(_received(dispatch, live))
+            await asyncio.sleep(A_WHILE_S)
+            told = waiting.result() if waiting.done() else None
+            assert told is None, (
+                f"of a timer whose moment has not come, or that was reported, the caller is told {told}"
+            )
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            dispatch.forget(live)
 
 
 async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: OpenDispatch) -> None:
@@ -375,7 +422,7 @@ async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: Ope
         live = a_run()
         assert await _received(dispatch, live) is None, "there is something to receive where nothing was sent"
         await dispatch.finish()
-        await dispatch.finish("run")
+        await dispatch.finish(RUN)
         assert list(dispatch.under_way()) == [], "something is under way where nothing was sent"
         dispatch.wake(live)
         dispatch.call_off(live)
@@ -419,6 +466,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = in_words(
     one_that_breaks_is_reported,
     one_that_breaks_before_its_claim_is_certainly_not_done,
     a_cancelled_command_is_stopped,
+    what_is_not_cancelled_goes_on,
     what_was_cancelled_before_it_began_never_begins,
     whoever_is_first_claims_or_revokes,
     what_somebody_else_may_have_begun_is_not_revoked,

@@ -153,7 +153,7 @@ async def usage_does_not_depend_on_who_listens(open_engine: OpenEngine) -> None:
 
 
 async def no_more_is_generated_than_was_allowed(open_engine: OpenEngine) -> None:
-    """A run reserves max_tokens before it asks; an engine that generates more overdraws the budget."""
+    """A run reserves `max_tokens` before it asks; an engine that generates more overdraws the budget."""
     async with open_engine(Situation.ANSWERS) as engine:
         result = await engine.infer(replace(_asking("hello"), max_tokens=TOKENS_FEW))
         used = result.usage.completion_tokens
@@ -212,7 +212,7 @@ async def a_conversation_goes_on_after_its_calls(open_engine: OpenEngine) -> Non
 
 
 async def a_failure_is_a_fault_with_a_code(open_engine: OpenEngine) -> None:
-    """A model that cannot be asked is an EngineFault with one of the four codes of inference and a sentence."""
+    """A model that cannot be asked is an EngineFault with a code of inference and a sentence."""
     async with open_engine(Situation.FAILS) as engine:
         fault = await _fault_of(engine)
         assert fault.code in INFERENCE_CODES, f"the fault has the code {fault.code!r}"

@@ -41,6 +41,7 @@ async def entries_come_back_in_order(open_halts: OpenHalts) -> None:
             assert list(halts.news(number)) == [entry], "an entry that was written is no news"
         for number in range(4):
             assert list(halts.since(number)) == entries[number:], f"after entry {number} other entries come"
+            assert list(halts.news(number)) == entries[number:], f"the news after entry {number} are others"
 
 
 async def an_entry_is_written_once(open_halts: OpenHalts) -> None:

@@ -16,7 +16,7 @@ from remit.core.journal.storage import START, AppendConflict, Barrier, Losses, R
 from remit.core.record import replace
 from remit.orchestrate.ports import HeadLog, Journal
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import OTHER, RUN, add
 
 # Opens a journal that is empty, with its log, and closes them afterwards.
 OpenHeadLog = Callable[[], AbstractAsyncContextManager[tuple[Journal, HeadLog]]]
@@ -40,24 +40,24 @@ async def a_head_is_logged_before_its_turn_is_told_of(open_log: OpenHeadLog) -> 
     """Once an append with a barrier returns, the log has the heads of the run up to there, in their order and as they were."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        await add(journal, "run", b"0", None, RunListing(1), Warrant(head=_head(signer, "run", 0)))
-        await add(journal, "run", b"1")
+        await add(journal, RUN, b"0", None, RunListing(1), Warrant(head=_head(signer, RUN, 0)))
+        await add(journal, RUN, b"1")
         for seq, ending in ((2, ""), (3, "SUCCESS")):
-            head = _head(signer, "run", seq, ending)
-            await add(journal, "run", b"%d" % seq, Barrier(ending), None, Warrant(head=head))
-            assert await log.last("run") == head, f"turn {seq} was told of, and its head is not the last in the log"
-        expected = [_head(signer, "run", 0), _head(signer, "run", 2), _head(signer, "run", 3, "SUCCESS")]
-        found = list(await log.heads("run"))
+            head = _head(signer, RUN, seq, ending)
+            await add(journal, RUN, b"%d" % seq, Barrier(ending), None, Warrant(head=head))
+            assert await log.last(RUN) == head, f"turn {seq} was told of, and its head is not the last in the log"
+        expected = [_head(signer, RUN, 0), _head(signer, RUN, 2), _head(signer, RUN, 3, "SUCCESS")]
+        found = list(await log.heads(RUN))
         assert found == expected, f"of three heads are logged {found}"
 
 
 async def what_is_whole_is_in_no_doubt(open_log: OpenHeadLog) -> None:
     """A journal that has every turn which was signed lacks nothing, also where its last turns are not signed."""
     async with open_log() as (journal, log):
-        await _write(journal, Signer.generate(), "run", 3)
-        await add(journal, "run", b"unsigned")
+        await _write(journal, Signer.generate(), RUN, 3)
+        await add(journal, RUN, b"unsigned")
         await add(journal, "unsigned", b"0", Barrier("SUCCESS"), RunListing(1))
-        assert not await log.doubt("run", 3), "the log is in doubt about a run of which nothing is missing"
+        assert not await log.doubt(RUN, 3), "the log is in doubt about a run of which nothing is missing"
         lost = await log.losses()
         assert lost == Losses(), f"nothing is missing, and the log says {lost}"
 
@@ -79,26 +79,26 @@ async def a_refused_turn_is_not_logged(open_log: OpenHeadLog) -> None:
     """A head without its turn would vouch for what was never done."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        await add(journal, "run", b"0", Barrier(), RunListing(1))
+        await add(journal, RUN, b"0", Barrier(), RunListing(1))
         try:
-            await journal.append("run", b"0", START, Barrier(), None, Warrant(head=_head(signer, "run", 0)))
+            await journal.append(RUN, b"0", START, Barrier(), None, Warrant(head=_head(signer, RUN, 0)))
         except AppendConflict:
             pass
         else:
             raise AssertionError("a run was begun twice")
-        assert list(await log.heads("run")) == [], "the head of a refused turn was logged"
+        assert list(await log.heads(RUN)) == [], "the head of a refused turn was logged"
 
 
 async def heads_come_in_the_order_of_their_turns(open_log: OpenHeadLog) -> None:
     """Two who wrote turns of one run may have logged them the other way round."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        first, second = Warrant(head=_head(signer, "run", 1)), Warrant(head=_head(signer, "run", 0))
-        await add(journal, "run", b"0", Barrier(), RunListing(1), first)
-        await add(journal, "run", b"1", Barrier(), None, second)
-        found = [head.seq for head in await log.heads("run")]
+        first, second = Warrant(head=_head(signer, RUN, 1)), Warrant(head=_head(signer, RUN, 0))
+        await add(journal, RUN, b"0", Barrier(), RunListing(1), first)
+        await add(journal, RUN, b"1", Barrier(), None, second)
+        found = [head.seq for head in await log.heads(RUN)]
         assert found == [0, 1], f"the heads of two turns come as {found}"
-        last = await log.last("run")
+        last = await log.last(RUN)
         assert last is not None, "a run that was signed has no last head"
         assert last.seq == 1, f"the last head is that of turn {last.seq}, although turn 1 was signed"
 
@@ -107,12 +107,12 @@ async def only_what_was_signed_is_the_last(open_log: OpenHeadLog) -> None:
     """A head that is not as it was signed vouches for nothing; it stands in the log, and leaves the run in doubt."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        await _write(journal, signer, "run", 1)
-        forged = replace(_head(signer, "run", 1), signature=bytes(64))
-        await add(journal, "run", b"1", Barrier(), None, Warrant(head=forged))
-        assert await log.last("run") == _head(signer, "run", 0), "the last head is one that was never signed"
-        assert list(await log.heads("run")) == [_head(signer, "run", 0), forged], "a head was left out of the log"
-        assert await log.doubt("run", 1), "a head of the run is not as it was signed, and the log is in no doubt"
+        await _write(journal, signer, RUN, 1)
+        forged = replace(_head(signer, RUN, 1), signature=bytes(64))
+        await add(journal, RUN, b"1", Barrier(), None, Warrant(head=forged))
+        assert await log.last(RUN) == _head(signer, RUN, 0), "the last head is one that was never signed"
+        assert list(await log.heads(RUN)) == [_head(signer, RUN, 0), forged], "a head was left out of the log"
+        assert await log.doubt(RUN, 1), "a head of the run is not as it was signed, and the log is in no doubt"
 
 
 async def what_was_signed_and_is_gone_is_lost(open_log: OpenHeadLog) -> None:
@@ -121,7 +121,7 @@ async def what_was_signed_and_is_gone_is_lost(open_log: OpenHeadLog) -> None:
         signer = Signer.generate()
         await _write(journal, signer, "whole", 2)
         await add(journal, "behind", b"0", Barrier(), RunListing(1), Warrant(head=_head(signer, "behind", 5)))
-        await add(journal, "other", b"0", Barrier(), RunListing(1), Warrant(head=_head(signer, "gone", 3)))
+        await add(journal, OTHER, b"0", Barrier(), RunListing(1), Warrant(head=_head(signer, "gone", 3)))
         await add(journal, "ended", b"0", Barrier("SUCCESS"), RunListing(1), Warrant(head=_head(signer, "ended", 4)))
         lost = await log.losses()
         expected = (["behind", "ended"], ("gone",))
@@ -136,7 +136,7 @@ async def what_nobody_signed_is_not_lost(open_log: OpenHeadLog) -> None:
     """Lines that are added to a log without the key make no run go missing."""
     async with open_log() as (journal, log):
         signer = Signer.generate()
-        for run_id, names, seq in (("run", "run", 5), ("other", "gone", 3)):
+        for run_id, names, seq in ((RUN, RUN, 5), (OTHER, "gone", 3)):
             forged = replace(_head(signer, names, seq), signature=bytes(64))
             await add(journal, run_id, b"0", Barrier(), RunListing(1), Warrant(head=forged))
         lost = await log.losses()

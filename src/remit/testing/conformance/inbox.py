@@ -13,6 +13,7 @@ from typing import Any
 from remit.core.journal.storage import InboxEntry
 from remit.orchestrate.ports import Inbox
 from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.sample_turns import RUN
 
 # Opens an inbox that is empty, and closes it afterwards.
 OpenInbox = Callable[[], AbstractAsyncContextManager[Inbox]]
@@ -46,7 +47,7 @@ async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
 async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
     """A reader that has seen an entry asks for later ones."""
     async with open_inbox() as inbox:
-        numbers = [await inbox.put("run", b"%d" % position) for position in range(4)]
+        numbers = [await inbox.put(RUN, b"%d" % position) for position in range(4)]
         found = [entry.number for entry in await inbox.pending(after=numbers[1])]
         assert found == numbers[2:], f"after {numbers[1]}, of {numbers}, {found} are found"
         assert list(await inbox.pending(after=numbers[-1])) == [], "something comes after the last entry"
@@ -55,7 +56,7 @@ async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
 async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
     """It was heard or refused, its sender can learn which, and its number is not given again."""
     async with open_inbox() as inbox:
-        heard, refused, waiting = [await inbox.put("run", b"%d" % position) for position in range(3)]
+        heard, refused, waiting = [await inbox.put(RUN, b"%d" % position) for position in range(3)]
         await inbox.settle(heard, "", "")
         await inbox.settle(refused, "RUN_ENDED", "the run has ended")
         found = [entry.number for entry in await inbox.pending(after=0)]
@@ -64,13 +65,13 @@ async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
         assert await inbox.outcome(refused) == ("RUN_ENDED", "the run has ended"), "a refusal does not come back"
         assert await inbox.outcome(waiting) is None, "an entry that waits was settled"
         await inbox.settle(waiting, "", "")
-        assert await inbox.put("run", b"new") > waiting, "the number of a settled entry was given again"
+        assert await inbox.put(RUN, b"new") > waiting, "the number of a settled entry was given again"
 
 
 async def an_entry_is_settled_once(open_inbox: OpenInbox) -> None:
     """What was said of it first stays, whatever is said later."""
     async with open_inbox() as inbox:
-        heard, refused = await inbox.put("run", b"a"), await inbox.put("run", b"b")
+        heard, refused = await inbox.put(RUN, b"a"), await inbox.put(RUN, b"b")
         await inbox.settle(heard, "", "fork")
         await inbox.settle(refused, "NO", "no")
         await inbox.settle(heard, "NO", "no")
@@ -83,7 +84,7 @@ async def what_is_left_may_be_long_and_much(open_inbox: OpenInbox) -> None:
     """Words of people have no page and no line: every entry is found whole, and so is what was said of one."""
     async with open_inbox() as inbox:
         left = [EVERY_BYTE * (LARGE_BYTES // len(EVERY_BYTE)), *(b"%d" % number for number in range(MANY))]
-        numbers = [await inbox.put("run", data) for data in left]
+        numbers = [await inbox.put(RUN, data) for data in left]
         found = [entry.data for entry in await inbox.pending(after=0)]
         assert found == left, f"of {len(left)} entries, {len(found)} are found, or not as they were left"
         await inbox.settle(numbers[0], "NO", "no " * MANY)
@@ -93,7 +94,7 @@ async def what_is_left_may_be_long_and_much(open_inbox: OpenInbox) -> None:
 async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
     """Everything that was left at the same time is found, each under a number of its own."""
     async with open_inbox() as inbox:
-        numbers = await asyncio.gather(*(inbox.put("run", b"%d" % rival) for rival in range(RIVALS)))
+        numbers = await asyncio.gather(*(inbox.put(RUN, b"%d" % rival) for rival in range(RIVALS)))
         assert len(set(numbers)) == RIVALS, f"{RIVALS} entries share {len(set(numbers))} numbers"
         found = {entry.number: entry.data for entry in await inbox.pending(after=0)}
         expected = {number: b"%d" % rival for rival, number in enumerate(numbers)}

@@ -13,7 +13,7 @@ from typing import Any
 from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing
 from remit.orchestrate.ports import Journal
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import OTHER, RUN, add
 
 # Opens a journal that is empty, and closes it afterwards.
 OpenJournal = Callable[[], AbstractAsyncContextManager[Journal]]
@@ -40,8 +40,8 @@ async def an_unknown_run_reads_as_nothing(open_journal: OpenJournal) -> None:
 async def turns_come_back_in_order(open_journal: OpenJournal) -> None:
     """What was appended is read oldest first."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", 10)
-        assert list(await journal.read("run")) == written, "turns do not come back in the order they were written"
+        written = await _written(journal, RUN, 10)
+        assert list(await journal.read(RUN)) == written, "turns do not come back in the order they were written"
 
 
 async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
@@ -49,62 +49,62 @@ async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
     async with open_journal() as journal:
         turns = [EVERY_BYTE, b"\x00\x00", b"", b"\r\n", b"\xff\xfe", b" "]
         for data in turns:
-            await add(journal, "run", data)
-        assert list(await journal.read("run")) == turns, "bytes changed on their way through the journal"
+            await add(journal, RUN, data)
+        assert list(await journal.read(RUN)) == turns, "bytes changed on their way through the journal"
 
 
 async def a_large_turn_comes_back(open_journal: OpenJournal) -> None:
     """A turn may be large."""
     async with open_journal() as journal:
         data = EVERY_BYTE * (LARGE_BYTES // len(EVERY_BYTE))
-        await journal.append("run", data, START)
-        assert list(await journal.read("run")) == [data], f"a turn of {len(data)} bytes did not come back whole"
+        await journal.append(RUN, data, START)
+        assert list(await journal.read(RUN)) == [data], f"a turn of {len(data)} bytes did not come back whole"
 
 
 async def many_turns_come_back(open_journal: OpenJournal) -> None:
     """A run may be long."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", MANY_TURNS)
-        assert list(await journal.read("run")) == written, f"{MANY_TURNS} turns did not come back complete"
+        written = await _written(journal, RUN, MANY_TURNS)
+        assert list(await journal.read(RUN)) == written, f"{MANY_TURNS} turns did not come back complete"
 
 
 async def reading_starts_after_the_turn_that_is_named(open_journal: OpenJournal) -> None:
     """`after` skips the turns up to and including that number; beyond the last there is nothing."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", 5)
+        written = await _written(journal, RUN, 5)
         for after in range(-1, 7):
             expected = written[after + 1 :]
-            read = list(await journal.read("run", after=after))
+            read = list(await journal.read(RUN, after=after))
             assert read == expected, f"after={after} gives {len(read)} turns and should give {len(expected)}"
 
 
 async def a_turn_is_written_once(open_journal: OpenJournal) -> None:
     """The second writer is told so, and the first turn stays."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", 3)
+        written = await _written(journal, RUN, 3)
         for place in (START, *written.places[:-1]):
-            await _expect_conflict(journal, "run", place)
-        assert list(await journal.read("run")) == written, "an append that was refused changed the run"
+            await _expect_conflict(journal, RUN, place)
+        assert list(await journal.read(RUN)) == written, "an append that was refused changed the run"
 
 
 async def a_gap_is_refused(open_journal: OpenJournal) -> None:
     """Nothing follows a turn that is not there."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", 2)
+        written = await _written(journal, RUN, 2)
         await _expect_conflict(journal, "empty", written.places[0])
         longer = await _written(journal, "longer", 3)
-        await _expect_conflict(journal, "run", longer.places[-1])
+        await _expect_conflict(journal, RUN, longer.places[-1])
         assert list(await journal.read("empty")) == [], "an append that was refused began a run"
-        assert list(await journal.read("run")) == written, "an append that was refused changed the run"
+        assert list(await journal.read(RUN)) == written, "an append that was refused changed the run"
 
 
 async def a_run_goes_on_after_a_conflict(open_journal: OpenJournal) -> None:
     """A conflict leaves nothing locked."""
     async with open_journal() as journal:
-        await _written(journal, "run", 1)
-        await _expect_conflict(journal, "run", START)
-        await add(journal, "run", b"second")
-        assert list(await journal.read("run", after=0)) == [b"second"], "after a conflict the run cannot go on"
+        await _written(journal, RUN, 1)
+        await _expect_conflict(journal, RUN, START)
+        await add(journal, RUN, b"second")
+        assert list(await journal.read(RUN, after=0)) == [b"second"], "after a conflict the run cannot go on"
 
 
 async def runs_do_not_mix(open_journal: OpenJournal) -> None:
@@ -122,10 +122,10 @@ async def one_of_many_rivals_wins(open_journal: OpenJournal) -> None:
     """Of appends after the same turn, at the same time, exactly one is written and every other one is told."""
     async with open_journal() as journal:
         for after in range(-1, 3):
-            place = (await journal.read("run")).place
+            place = (await journal.read(RUN)).place
             rivals = [_outcome(journal, f"{after} {rival}".encode(), place) for rival in range(RIVALS)]
             won = [data for data in await asyncio.gather(*rivals) if data is not None]
-            read = list(await journal.read("run", after=after))
+            read = list(await journal.read(RUN, after=after))
             assert len(won) == 1, f"{len(won)} of {RIVALS} rivals were told that they won"
             assert read == won, "the turn that was written is not the winner's"
 
@@ -141,9 +141,9 @@ async def runs_are_written_beside_each_other(open_journal: OpenJournal) -> None:
 async def what_was_read_stays_as_it_was(open_journal: OpenJournal) -> None:
     """A reading is a copy: turns that are written later do not appear in it."""
     async with open_journal() as journal:
-        written = await _written(journal, "run", 2)
-        read = await journal.read("run")
-        await add(journal, "run", b"later")
+        written = await _written(journal, RUN, 2)
+        read = await journal.read(RUN)
+        await add(journal, RUN, b"later")
         assert list(read) == written, "a turn that was written later appeared in an earlier reading"
 
 
@@ -151,19 +151,19 @@ async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJour
     """A barrier asks for more and changes nothing of the turn; the second writer learns of the conflict all the same."""
     async with open_journal() as journal:
         turns = [b"first", b"second", b"third"]
-        place = await add(journal, "run", turns[0], listing=RunListing(1))
-        await add(journal, "run", turns[1], barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
-        await _expect_conflict(journal, "run", place, Barrier())
-        await add(journal, "run", turns[2], barrier=Barrier("SUCCESS"))
-        assert list(await journal.read("run")) == turns, "turns with barriers do not come back as written"
+        place = await add(journal, RUN, turns[0], listing=RunListing(1))
+        await add(journal, RUN, turns[1], barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
+        await _expect_conflict(journal, RUN, place, Barrier())
+        await add(journal, RUN, turns[2], barrier=Barrier("SUCCESS"))
+        assert list(await journal.read(RUN)) == turns, "turns with barriers do not come back as written"
 
 
 async def an_ended_run_takes_an_addendum(open_journal: OpenJournal) -> None:
     """What comes after the ending is written too; the journal does not judge."""
     async with open_journal() as journal:
-        await add(journal, "run", b"end", listing=RunListing(1), barrier=Barrier("SUCCESS"))
-        await add(journal, "run", b"late", barrier=Barrier("SUCCESS"))
-        assert list(await journal.read("run")) == [b"end", b"late"], "an addendum is not kept"
+        await add(journal, RUN, b"end", listing=RunListing(1), barrier=Barrier("SUCCESS"))
+        await add(journal, RUN, b"late", barrier=Barrier("SUCCESS"))
+        assert list(await journal.read(RUN)) == [b"end", b"late"], "an addendum is not kept"
 
 
 async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None:
@@ -174,48 +174,48 @@ async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None
         outcomes, _ = await asyncio.gather(asyncio.gather(*rivals), asyncio.gather(*others))
         won = [data for data in outcomes if data is not None]
         assert len(won) == 1, f"{len(won)} of {RIVALS} rivals with barriers were told that they won"
-        assert list(await journal.read("run")) == won, "the turn that was written is not the winner's"
+        assert list(await journal.read(RUN)) == won, "the turn that was written is not the winner's"
 
 
 async def a_cancelled_append_harms_nobody(open_journal: OpenJournal) -> None:
     """A writer that gives up may or may not have written; all others have, and the run goes on from where it stands."""
     async with open_journal() as journal:
-        (place,) = (await _written(journal, "run", 1)).places
-        given_up = asyncio.ensure_future(journal.append("run", b"given up", place, Barrier()))
+        (place,) = (await _written(journal, RUN, 1)).places
+        given_up = asyncio.ensure_future(journal.append(RUN, b"given up", place, Barrier()))
         others = [asyncio.ensure_future(_written(journal, f"other{number}", 2)) for number in range(RIVALS)]
         await asyncio.sleep(0)
         given_up.cancel()
         for number, turns in enumerate(await asyncio.gather(*others)):
             assert list(await journal.read(f"other{number}")) == turns, "a cancelled append took another one along"
         await asyncio.wait([given_up])
-        await add(journal, "run", b"next")
-        assert (await journal.read("run"))[-1:] == [b"next"], "after a cancelled append nothing follows"
+        await add(journal, RUN, b"next")
+        assert (await journal.read(RUN))[-1:] == [b"next"], "after a cancelled append nothing follows"
 
 
 async def a_place_is_the_same_however_it_was_found(open_journal: OpenJournal) -> None:
     """The writer of the last turn, its readers, and readers of nothing behind it: all may write the next."""
     async with open_journal() as journal:
-        place = (await journal.read("run")).place
+        place = (await journal.read(RUN)).place
         assert place == START, "a run that was never started does not stand at the start"
         for position in range(3):
-            place = await add(journal, "run", b"turn")
-            found = {(await journal.read("run", after=after)).place for after in range(-1, position + 1)}
+            place = await add(journal, RUN, b"turn")
+            found = {(await journal.read(RUN, after=after)).place for after in range(-1, position + 1)}
             assert found == {place}, f"the writer of the last turn was told {place}, and a reader {found}"
-        await journal.append("other", b"turn", START)
-        await journal.append("run", b"turn", place)
+        await journal.append(OTHER, b"turn", START)
+        await journal.append(RUN, b"turn", place)
 
 
 async def equal_bytes_are_another_turn(open_journal: OpenJournal) -> None:
     """Two drivers may come to the same turn: the second is told that it was second, now, later and at the same moment."""
     async with open_journal() as journal:
-        place = await journal.append("run", b"turn", START)
+        place = await journal.append(RUN, b"turn", START)
         for barrier in (None, Barrier()):
             won = await _outcome(journal, b"turn", START, barrier)
             assert won is None, "a writer of the bytes that stand there already was told that it won"
         rivals = await asyncio.gather(*(_outcome(journal, b"turn", place) for _ in range(RIVALS)))
         winners = sum(won is not None for won in rivals)
         assert winners == 1, f"{winners} of {RIVALS} rivals with the same bytes were told that they won"
-        turns = list(await journal.read("run"))
+        turns = list(await journal.read(RUN))
         assert turns == [b"turn"] * 2, f"two turns of the same bytes came back as {turns}"
 
 
@@ -268,7 +268,7 @@ async def _expect_conflict(journal: Journal, run_id: str, place: Place, barrier:
 async def _outcome(journal: Journal, data: bytes, place: Place, barrier: Barrier | None = None) -> bytes | None:
     """What was written, or None when another was faster."""
     try:
-        await journal.append("run", data, place, barrier)
+        await journal.append(RUN, data, place, barrier)
     except AppendConflict:
         return None
     return data

@@ -14,7 +14,7 @@ from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.orchestrate.ports import Journal, Ledger
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import OTHER, RUN, add
 
 OpenLedger = Callable[[], AbstractAsyncContextManager[tuple[Journal, Ledger]]]
 LedgerCheck = Callable[[OpenLedger], Coroutine[Any, Any, None]]
@@ -32,7 +32,7 @@ def limit(amount: int, dimension: int = TOKENS, from_ms: int = 0, until_ms: int 
 async def what_is_reserved_counts(open_ledger: OpenLedger) -> None:
     """A run that begins counts with what it reserves, in each dimension and from its moment on."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100), at_ms=2 * HOUR_MS + 10)
+        await _begin(journal, RUN, ((TOKENS, 60), (CALLS, 3)), limit(100), at_ms=2 * HOUR_MS + 10)
         await _expect(ledger, limit(100), Committed(0, 60))
         await _expect(ledger, limit(100, CALLS), Committed(0, 3))
         await _expect(ledger, limit(100, from_ms=3 * HOUR_MS), Committed())
@@ -69,7 +69,7 @@ async def every_limit_holds(open_ledger: OpenLedger) -> None:
             except QuotaConflict:
                 continue
             raise AssertionError("a run began that one of its limits has no room for")
-        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 1)), limit(100))
+        await _begin(journal, RUN, ((TOKENS, 60), (CALLS, 1)), limit(100))
         asked = [limit(100, CALLS), limit(100), limit(100, CALLS)]
         found = [committed.reserved for committed in await ledger.committed("tenant", asked)]
         assert found == [1, 60, 1], f"limits are told {found}, each in its place"
@@ -88,19 +88,19 @@ async def rivals_never_reserve_more_than_there_is(open_ledger: OpenLedger) -> No
 async def what_a_run_came_to_takes_the_place_of_its_reservation(open_ledger: OpenLedger) -> None:
     """The charge comes with the ending, and once more with what comes after it; the last word counts."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100))
-        await _end(journal, "run", ((TOKENS, 25),))
+        await _begin(journal, RUN, ((TOKENS, 60), (CALLS, 3)), limit(100))
+        await _end(journal, RUN, ((TOKENS, 25),))
         await _expect(ledger, limit(100), Committed(25, 0))
         await _expect(ledger, limit(100, CALLS), Committed())
-        await _end(journal, "run", ((TOKENS, 20),))
+        await _end(journal, RUN, ((TOKENS, 20),))
         await _expect(ledger, limit(100), Committed(20, 0))
 
 
 async def a_run_stays_in_the_period_it_began_in(open_ledger: OpenLedger) -> None:
     """Whenever it ends, what it came to counts where it was reserved."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60),), limit(100), at_ms=2 * HOUR_MS + 10)
-        await _end(journal, "run", ((TOKENS, 25),), at_ms=9 * HOUR_MS)
+        await _begin(journal, RUN, ((TOKENS, 60),), limit(100), at_ms=2 * HOUR_MS + 10)
+        await _end(journal, RUN, ((TOKENS, 25),), at_ms=9 * HOUR_MS)
         await _expect(ledger, limit(100, from_ms=2 * HOUR_MS, until_ms=3 * HOUR_MS), Committed(25, 0))
         await _expect(ledger, limit(100, from_ms=3 * HOUR_MS), Committed())
 
@@ -108,28 +108,28 @@ async def a_run_stays_in_the_period_it_began_in(open_ledger: OpenLedger) -> None
 async def a_run_may_begin_and_end_in_one_turn(open_ledger: OpenLedger) -> None:
     """Then only what it came to is left."""
     async with open_ledger() as (journal, ledger):
-        charge = Charge("run", "tenant", 1, ((TOKENS, 5),))
+        charge = Charge(RUN, "tenant", 1, ((TOKENS, 5),))
         listing = RunListing(1, tenant_id="tenant", reserves=Reservation(1, ((TOKENS, 60),), (limit(100),)))
-        await add(journal, "run", b"all", listing=listing, barrier=Barrier("SUCCESS", charge=charge))
+        await add(journal, RUN, b"all", listing=listing, barrier=Barrier("SUCCESS", charge=charge))
         await _expect(ledger, limit(100), Committed(5, 0))
 
 
 async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
     """Who comes second to a run, or to a place in a session, reserves and settles nothing."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 90),), limit(100), session_id="session")
+        await _begin(journal, RUN, ((TOKENS, 90),), limit(100), session_id="session")
         try:
-            await _begin(journal, "run", ((TOKENS, 90),), limit(100), place=START)
+            await _begin(journal, RUN, ((TOKENS, 90),), limit(100), place=START)
             raise AssertionError("a run was begun twice")
         except AppendConflict:
             pass
         try:
-            await _end(journal, "run", ((TOKENS, 1),), place=START)
+            await _end(journal, RUN, ((TOKENS, 1),), place=START)
             raise AssertionError("a turn was written where its run does not stand")
         except AppendConflict:
             pass
         try:
-            await _begin(journal, "other", ((TOKENS, 5),), limit(100), session_id="session")
+            await _begin(journal, OTHER, ((TOKENS, 5),), limit(100), session_id="session")
             raise AssertionError("a place in a session was taken twice")
         except SessionConflict:
             pass
@@ -137,7 +137,7 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
 
 
 async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLedger) -> None:
-    """Those of the tenant since the time that were not counted, or that ended uncounted; children never."""
+    """Runs of the tenant since the time that were not counted, or that ended uncounted; children never."""
     async with open_ledger() as (journal, ledger):
         await add(journal, "uncounted", b"turn", listing=RunListing(5, tenant_id="tenant"))
         await add(journal, "child", b"turn", listing=RunListing(5, tenant_id="tenant", parent_id="uncounted"))
@@ -154,26 +154,26 @@ async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLed
 async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) -> None:
     """A charge for a run that has ended meanwhile, or is not there, is left out."""
     async with open_ledger() as (journal, ledger):
-        await add(journal, "run", b"turn", listing=RunListing(5, tenant_id="tenant"))
-        charge = Charge("run", "tenant", 5, ((TOKENS, 7),), is_open=True)
+        await add(journal, RUN, b"turn", listing=RunListing(5, tenant_id="tenant"))
+        charge = Charge(RUN, "tenant", 5, ((TOKENS, 7),), is_open=True)
         await ledger.count([charge, Charge("unknown", "tenant", 5, ((TOKENS, 7),))])
         await _expect(ledger, limit(100), Committed(0, 7))
-        await add(journal, "run", b"end", barrier=Barrier("SUCCESS"))
-        await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),), is_open=True)])
+        await add(journal, RUN, b"end", barrier=Barrier("SUCCESS"))
+        await ledger.count([Charge(RUN, "tenant", 5, ((TOKENS, 9),), is_open=True)])
         await _expect(ledger, limit(100), Committed(0, 7))
-        await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),))])
+        await ledger.count([Charge(RUN, "tenant", 5, ((TOKENS, 9),))])
         await _expect(ledger, limit(100), Committed(9, 0))
 
 
 async def a_run_that_is_counted_again_counts_once(open_ledger: OpenLedger) -> None:
     """Nothing of how it was counted is left, neither an amount nor its moment."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100))
-        await ledger.count([Charge("run", "tenant", 2 * HOUR_MS, ((TOKENS, 50),), is_open=True)])
+        await _begin(journal, RUN, ((TOKENS, 60), (CALLS, 3)), limit(100))
+        await ledger.count([Charge(RUN, "tenant", 2 * HOUR_MS, ((TOKENS, 50),), is_open=True)])
         await _expect(ledger, limit(100), Committed(0, 50))
         await _expect(ledger, limit(100, CALLS), Committed())
         await _expect(ledger, limit(100, until_ms=2 * HOUR_MS), Committed())
-        assert list(await journal.read("run")) == [b"turn"], "counting a run changed its turns"
+        assert list(await journal.read(RUN)) == [b"turn"], "counting a run changed its turns"
 
 
 LEDGER_CHECKS: Sequence[LedgerCheck] = in_words(

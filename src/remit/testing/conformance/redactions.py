@@ -20,7 +20,7 @@ from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
 from remit.testing.conformance.retention import START_MS, OpenStore, Time
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import RUN, add
 
 RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
 
@@ -32,11 +32,11 @@ _OTHER = "nothing of the kind " * 200
 async def words_are_taken_out_of_turns_and_texts(open_store: OpenStore) -> None:
     """A turn is written anew without them, a text that holds them goes whole, and what does not hold them stays."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run", f"I say {WORDS}.", _LONG, "Hello.", _OTHER)
-        done = await store.redactions.redact("run", text=WORDS, by="ann", why="a mistake")
+        await _run(store, RUN, f"I say {WORDS}.", _LONG, "Hello.", _OTHER)
+        done = await store.redactions.redact(RUN, text=WORDS, by="ann", why="a mistake")
         told = (done.runs, done.turns, done.texts, done.is_cleared)
         assert told == (1, 2, 1, True), f"words stood in a turn and in a text that another names, and {done} is told"
-        turns = list(await store.journal.read("run"))
+        turns = list(await store.journal.read(RUN))
         assert not [data for data in turns if WORDS.encode() in data], "the words still stand in a turn"
         assert not await _is_kept(store, _LONG), "a text that held the words is still kept"
         assert await _is_kept(store, _OTHER), "a text that never held the words is gone"
@@ -52,20 +52,20 @@ async def a_redacted_turn_keeps_the_hash_that_it_had(open_store: OpenStore) -> N
     time = Time()
     async with open_store(time.now_ms) as store:
         assert store.key is not None, "the suite is played on a store that has a key"
-        await _run(store, "run", WORDS, "Hello.")
-        hashes = [hash_turn(data) for data in await store.journal.read("run")]
-        heads = list(await store.catalogue.heads("run"))
+        await _run(store, RUN, WORDS, "Hello.")
+        hashes = [hash_turn(data) for data in await store.journal.read(RUN)]
+        heads = list(await store.catalogue.heads(RUN))
         time.at_ms += 1
-        await store.redactions.redact("run", text=WORDS, by="ann", why="a mistake")
-        turns = list(await store.journal.read("run"))
+        await store.redactions.redact(RUN, text=WORDS, by="ann", why="a mistake")
+        turns = list(await store.journal.read(RUN))
         assert [hash_turn(data) for data in turns] == hashes, "a redacted turn has another hash than it had"
-        assert list(await store.catalogue.heads("run")) == heads, "the heads of a run changed with a redaction"
+        assert list(await store.catalogue.heads(RUN)) == heads, "the heads of a run changed with a redaction"
         left = redacted_in(turns[0])
         assert left is not None, "a turn was redacted and does not say so"
         told = (left.by, left.why, left.at_ms, left.signer)
         expected = ("ann", "a mistake", START_MS + 1, store.key.signer.did)
         assert told == expected, f"a redacted turn says {told}, and it was {expected}"
-        assert is_redaction_signed("run", 0, left), "what is left of a turn is not signed"
+        assert is_redaction_signed(RUN, 0, left), "what is left of a turn is not signed"
 
 
 async def a_run_is_redacted_with_those_beneath_it(open_store: OpenStore) -> None:
@@ -85,12 +85,12 @@ async def a_run_is_redacted_with_those_beneath_it(open_store: OpenStore) -> None
 async def caches_and_entries_that_hold_the_words_go(open_store: OpenStore) -> None:
     """The snapshot of a run is made again; entries of the inbox without the words stay."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run", WORDS)
-        await store.snapshots.keep("run", 0, hash_turn(b""), WORDS.encode())
-        await store.inbox.put("run", WORDS.encode())
-        other = await store.inbox.put("run", b"hello")
-        await store.redactions.redact("run", text=WORDS, by="ann", why="a mistake")
-        assert await store.snapshots.latest("run") is None, "a snapshot that may hold the words is still kept"
+        await _run(store, RUN, WORDS)
+        await store.snapshots.keep(RUN, 0, hash_turn(b""), WORDS.encode())
+        await store.inbox.put(RUN, WORDS.encode())
+        other = await store.inbox.put(RUN, b"hello")
+        await store.redactions.redact(RUN, text=WORDS, by="ann", why="a mistake")
+        assert await store.snapshots.latest(RUN) is None, "a snapshot that may hold the words is still kept"
         pending = [entry.number for entry in await store.inbox.pending(after=0)]
         assert pending == [other], f"entry {other} alone does not hold the words, and {pending} wait"
 
@@ -98,15 +98,15 @@ async def caches_and_entries_that_hold_the_words_go(open_store: OpenStore) -> No
 async def where_the_words_do_not_stand_nothing_changes(open_store: OpenStore) -> None:
     """Nor where the run was never started, nor the second time."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run", WORDS, "Hello.")
-        before = list(await store.journal.read("run"))
-        done = await store.redactions.redact("run", text="never said", by="ann", why="x")
+        await _run(store, RUN, WORDS, "Hello.")
+        before = list(await store.journal.read(RUN))
+        done = await store.redactions.redact(RUN, text="never said", by="ann", why="x")
         assert done == Redacted(1), f"the words stand nowhere, and {done} is told"
-        assert list(await store.journal.read("run")) == before, "turns that do not hold the words were written anew"
+        assert list(await store.journal.read(RUN)) == before, "turns that do not hold the words were written anew"
         done = await store.redactions.redact("unknown", text=WORDS, by="ann", why="x")
         assert done == Redacted(), f"the run was never started, and {done} is told"
-        await store.redactions.redact("run", text=WORDS, by="ann", why="x")
-        done = await store.redactions.redact("run", text=WORDS, by="ann", why="again")
+        await store.redactions.redact(RUN, text=WORDS, by="ann", why="x")
+        done = await store.redactions.redact(RUN, text=WORDS, by="ann", why="again")
         assert done == Redacted(1), f"the words were taken out before, and {done} is told"
 
 
@@ -128,8 +128,8 @@ async def a_run_that_is_driven_is_not_redacted(open_store: OpenStore) -> None:
 async def a_kind_that_nobody_knows_is_refused(open_store: OpenStore) -> None:
     """Before anything is looked at."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run", WORDS)
-        code = await _refused(store.redactions.redact("run", kind="nothing", by="ann", why="x"))
+        await _run(store, RUN, WORDS)
+        code = await _refused(store.redactions.redact(RUN, kind="nothing", by="ann", why="x"))
         assert code == "PATTERN_UNKNOWN", f"a kind of secret that there is not was refused with {code!r}"
 
 

@@ -32,7 +32,7 @@ from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add, first_turn, last_turn
+from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
 OpenStore = Callable[[Callable[[], int]], AbstractAsyncContextManager[Store]]
@@ -58,7 +58,7 @@ class Time:
 async def deleting_what_nobody_started_removes_nothing(open_store: OpenStore) -> None:
     """It is no error either, and the log says nothing of it."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run")
+        await _run(store, RUN)
         removed = await store.retention.delete("unknown")
         assert removed == Removed(), f"the run was never started, and {removed} was removed"
         assert await store.log.deletion("unknown") is None, "a run that was never started was logged as deleted"
@@ -67,25 +67,25 @@ async def deleting_what_nobody_started_removes_nothing(open_store: OpenStore) ->
 async def a_deleted_run_is_gone_with_all_that_was_kept_of_it(open_store: OpenStore) -> None:
     """Turns, entry, heads, snapshot, receipts, sealed values, what was left for it, and how much that was is told."""
     async with open_store(Time().now_ms) as store:
-        for run_id in ("run", "other"):
+        for run_id in (RUN, OTHER):
             await _run(store, run_id)
             await store.snapshots.keep(run_id, 1, hash_turn(b""), b"state")
             await store.receipts.keep(Receipt(ReceiptKind.ACKNOWLEDGED, run_id, run_id, "ann", START_MS))
             store.seals.seal(run_id, "token", "value")
-        waiting, settled = await store.inbox.put("run", b"waiting"), await store.inbox.put("run", b"settled")
+        waiting, settled = await store.inbox.put(RUN, b"waiting"), await store.inbox.put(RUN, b"settled")
         await store.inbox.settle(settled, "", "heard")
-        other = await store.inbox.put("other", b"for another")
-        removed = await store.retention.delete("run")
+        other = await store.inbox.put(OTHER, b"for another")
+        removed = await store.retention.delete(RUN)
         expected = Removed(runs=1, turns=2, inbox_entries=2)
         assert removed == expected, f"a run of two turns with two entries was deleted, and {removed} is told"
         told = {turn.run_id for turn in await store.feed.since(START, limit=9)}
-        assert told == {"other"}, f"a run was deleted, and the feed still tells of {told}"
-        left = await _left_of(store, "run")
+        assert told == {OTHER}, f"a run was deleted, and the feed still tells of {told}"
+        left = await _left_of(store, RUN)
         assert not left, f"of a run that was deleted there is still: {', '.join(left)}"
         pending = [entry.number for entry in await store.inbox.pending(after=0)]
         assert pending == [other], f"entry {waiting} was left for a run that is gone, and {pending} wait"
         assert await store.inbox.outcome(settled) is None, "the outcome of an entry outlived its run"
-        left = await _left_of(store, "other")
+        left = await _left_of(store, OTHER)
         assert len(left) == len(_PARTS), f"another run was deleted, and of this one there is only: {', '.join(left)}"
 
 
@@ -137,8 +137,8 @@ async def a_family_that_is_driven_stays_whole(open_store: OpenStore) -> None:
 async def a_run_is_deleted_once(open_store: OpenStore) -> None:
     """Of many who ask at the same time one removes it; the others are told that it is busy, or that nothing was there."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run")
-        asked = await asyncio.gather(*(store.retention.delete("run") for _ in range(RIVALS)), return_exceptions=True)
+        await _run(store, RUN)
+        asked = await asyncio.gather(*(store.retention.delete(RUN) for _ in range(RIVALS)), return_exceptions=True)
         wrong = [said for said in asked if not isinstance(said, Removed) and getattr(said, "code", "") != "STORE_BUSY"]
         assert not wrong, f"who came too late was told {wrong}"
         runs = sum(said.runs for said in asked if isinstance(said, Removed))
@@ -148,14 +148,14 @@ async def a_run_is_deleted_once(open_store: OpenStore) -> None:
 async def texts_go_with_the_last_run_that_refers_to_them(open_store: OpenStore) -> None:
     """What another run refers to stays, byte for byte."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run", _OWN, _SHARED)
-        await _run(store, "other", _SHARED, ending="")
-        removed = await store.retention.delete("run")
+        await _run(store, RUN, _OWN, _SHARED)
+        await _run(store, OTHER, _SHARED, ending="")
+        removed = await store.retention.delete(RUN)
         assert (removed.texts, removed.text_bytes) == (1, len(_OWN)), (
             f"one text went with its run, and {removed} is told"
         )
         assert await _kept(store, _OWN, _SHARED) == [_SHARED], "of an own and a shared text not the shared one is left"
-        removed = await store.retention.delete("other")
+        removed = await store.retention.delete(OTHER)
         assert removed.texts == 1, "a text without a reference stayed"
 
 
@@ -163,9 +163,9 @@ async def a_text_that_somebody_may_be_about_to_refer_to_is_spared(open_store: Op
     """While something is driven a text that was put lately stays, and is told; once it is old, a collection takes it."""
     time = Time()
     async with open_store(time.now_ms) as store:
-        await _run(store, "run", _OWN)
+        await _run(store, RUN, _OWN)
         token = await store.leases.take("driven") or 0
-        removed = await store.retention.delete("run")
+        removed = await store.retention.delete(RUN)
         assert (removed.texts, removed.texts_spared) == (0, 1), f"a text was to be spared, and {removed} is told"
         assert await _kept(store, _OWN) == [_OWN], "a text that a turn may be about to refer to is gone"
         time.at_ms += TEXT_GRACE_MS + 1
@@ -179,14 +179,14 @@ async def a_deletion_is_signed_and_the_log_keeps_the_heads(open_store: OpenStore
     time = Time()
     async with open_store(time.now_ms) as store:
         assert store.key is not None, "the suite is played on a store that has a key"
-        await _run(store, "run")
-        heads = list(await store.log.heads("run"))
+        await _run(store, RUN)
+        heads = list(await store.log.heads(RUN))
         time.at_ms += HOUR_MS
-        await store.retention.delete("run")
+        await store.retention.delete(RUN)
         assert len(heads) == 2, f"two turns of a run were signed, and logged are {heads}"
-        assert list(await store.log.heads("run")) == heads, "the heads of a run left the log with it"
-        assert await store.log.last("run") == heads[-1], "the last head of a run left the log with it"
-        deletion = await store.log.deletion("run")
+        assert list(await store.log.heads(RUN)) == heads, "the heads of a run left the log with it"
+        assert await store.log.last(RUN) == heads[-1], "the last head of a run left the log with it"
+        deletion = await store.log.deletion(RUN)
         assert deletion is not None, "a run was deleted, and the log does not say so"
         assert is_deletion_signed(deletion), "the deletion of a run is not signed"
         told = (deletion.signer, deletion.seq, deletion.head, deletion.at_ms)
@@ -227,8 +227,8 @@ async def what_a_deleted_run_cost_stays_counted(open_store: OpenStore) -> None:
         tokens = int(Dimension.OUTPUT_TOKENS)
         limit = Limit(Period.TOTAL, tokens, 100, 0, NEVER_MS)
         reserves = Reservation(START_MS, ((tokens, 60),), (limit,))
-        await add(store.journal, "run", b"turn", None, RunListing(START_MS, tenant_id="tenant", reserves=reserves))
-        await store.retention.delete("run")
+        await add(store.journal, RUN, b"turn", None, RunListing(START_MS, tenant_id="tenant", reserves=reserves))
+        await store.retention.delete(RUN)
         (found,) = await store.ledger.committed("tenant", (limit,))
         assert found == Committed(60, 0), f"a run that had reserved 60 was deleted, and {found} counts"
         assert "tenant" in await store.ledger.tenants(), "a tenant is forgotten with its last run"
@@ -272,7 +272,9 @@ async def a_dry_run_says_what_a_collection_would_remove(open_store: OpenStore) -
         assert await store.inbox.outcome(heard[0]) is not None, "a dry run removed an entry of the inbox"
         assert await store.log.deletion("old") is None, "a dry run logged a deletion"
         removed = await store.retention.gc(ended_before_ms=time.at_ms)
-        expected = Removed(1, 2, 2, len(_OWN) + len(_STRAY), 0, 2)
+        expected = Removed(
+            runs=1, turns=2, texts=2, text_bytes=len(_OWN) + len(_STRAY), texts_spared=0, inbox_entries=2
+        )
         assert told == removed == expected, f"a dry run told of {told}, and then {removed} was removed"
 
 
@@ -281,13 +283,13 @@ async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) 
     async with open_store(Time().now_ms) as store:
         for ordinal in (0, 1):
             await _run(store, f"run{ordinal}", listing=RunListing(1, session_id="session", ordinal=ordinal))
-        await _run(store, "other", listing=RunListing(1, tenant_id="tenant", session_id="session"))
+        await _run(store, OTHER, listing=RunListing(1, tenant_id="tenant", session_id="session"))
         await _run(store, "retry", listing=RunListing(1, lineage=("run1",)))
         await _run(store, "parent", ending="")
         await _run(store, "child", listing=RunListing(1, parent_id="parent", lineage=("parent",)))
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
         found = sorted(entry.run_id for entry in await store.catalogue.entries())
-        expected = ["child", "other", "parent", "retry", "run1"]
+        expected = sorted(["child", OTHER, "parent", "retry", "run1"])
         assert found == expected, f"{expected} will be asked for, and after a collection there are {found}"
         assert removed.runs == 1, f"one run was collected, and {removed.runs} are told"
 
@@ -349,12 +351,12 @@ async def only_what_is_beneath_a_run_by_its_turns_goes_with_it(open_store: OpenS
 async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
     """A process may be adding to a run that has ended; it will be as old tomorrow."""
     async with open_store(Time().now_ms) as store:
-        await _run(store, "run")
-        token = await store.leases.take("run") or 0
+        await _run(store, RUN)
+        token = await store.leases.take(RUN) or 0
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
         assert removed.runs == 0, "a run that is held was collected"
-        assert await store.leases.renew("run", token), "a collection took a run from its holder"
-        await store.leases.release("run", token)
+        assert await store.leases.renew(RUN, token), "a collection took a run from its holder"
+        await store.leases.release(RUN, token)
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
         assert removed.runs == 1, "a run that is no longer held was not collected"
 
@@ -363,9 +365,9 @@ async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: Ope
     """Once they are old: until then a process may be about to refer to them, or to fetch them. Nothing unheard goes."""
     time = Time()
     async with open_store(time.now_ms) as store:
-        await _run(store, "run", _SHARED, ending="")
+        await _run(store, RUN, _SHARED, ending="")
         await store.blobs.put(digest_of(_STRAY), _STRAY)
-        heard, waiting = await store.inbox.put("run", b"1"), await store.inbox.put("run", b"2")
+        heard, waiting = await store.inbox.put(RUN, b"1"), await store.inbox.put(RUN, b"2")
         await store.inbox.settle(heard, "", "")
         removed = await store.retention.gc(ended_before_ms=0)
         assert removed == Removed(), f"what was put and settled just now was removed: {removed}"
@@ -456,7 +458,7 @@ async def _left_of(store: Store, run_id: str) -> list[str]:
 
 
 async def _kept(store: Store, *texts: bytes) -> list[bytes]:
-    """Those of the texts that are still there."""
+    """The texts that are still there."""
     found = []
     for text in texts:
         try:

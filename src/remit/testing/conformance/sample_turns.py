@@ -15,6 +15,9 @@ from remit.core.run.messages import user_message
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.ports import Journal
 
+# Ids of runs that begin in the same moment, or beneath the same one, differ in their last letters only.
+RUN, OTHER = "1m7ra8j6193e9zqc-12-1-3-7-1", "1m7ra8j6193e9zqc-12-1-3-7-2"
+
 
 async def add(
     journal: Journal,
@@ -33,7 +36,16 @@ async def add(
 def last_turn(at_ms: int, ending: Ending | None = Ending.SUCCESS) -> bytes:
     """A turn that ends its run, or leaves it open."""
     decisions = () if ending is None else (RunEnded(ending),)
-    return encode_turn(Turn(1, at_ms, NO_HASH, KERNEL_VERSION, FeedbackGiven("ann", "so"), decisions))
+    return encode_turn(
+        Turn(
+            seq=1,
+            at_ms=at_ms,
+            previous=NO_HASH,
+            kernel=KERNEL_VERSION,
+            arrival=FeedbackGiven("ann", "so"),
+            decisions=decisions,
+        )
+    )
 
 
 def a_manifest(run_id: str, request: SystemRequest, session: SessionLink | None = None) -> Manifest:
@@ -51,4 +63,13 @@ def first_turn(run_id: str, listing: RunListing) -> bytes:
     manifest = a_manifest(run_id, request, session)
     parent = Origin(listing.parent_id, "0.0") if listing.parent_id else None
     manifest = replace(manifest, parent=parent, lineage=listing.lineage)
-    return encode_turn(Turn(0, listing.started_at_ms, NO_HASH, KERNEL_VERSION, RunStarted(manifest, 1), ()))
+    return encode_turn(
+        Turn(
+            seq=0,
+            at_ms=listing.started_at_ms,
+            previous=NO_HASH,
+            kernel=KERNEL_VERSION,
+            arrival=RunStarted(manifest, 1),
+            decisions=(),
+        )
+    )

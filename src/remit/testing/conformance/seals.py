@@ -11,6 +11,7 @@ from typing import Any
 
 from remit.orchestrate.ports import Seals
 from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.sample_turns import OTHER, RUN
 
 # Opens seals that hold nothing, and closes them afterwards.
 OpenSeals = Callable[[], AbstractAsyncContextManager[Seals]]
@@ -22,8 +23,8 @@ ODD_VALUES = ("a", "ä\n'; --", " " * 3, "x" * 5_000)
 async def a_value_comes_back_by_its_handle(open_seals: OpenSeals) -> None:
     """Exactly, and the handle does not show it."""
     async with open_seals() as seals:
-        handles = {seals.seal("run", "token", value): value for value in ODD_VALUES}
-        assert seals.values("run") == handles, "sealed values do not come back by their handles"
+        handles = {seals.seal(RUN, "token", value): value for value in ODD_VALUES}
+        assert seals.values(RUN) == handles, "sealed values do not come back by their handles"
         assert not any(value in handle for handle, value in handles.items() if len(value) > 1), (
             "a handle shows its value"
         )
@@ -32,28 +33,28 @@ async def a_value_comes_back_by_its_handle(open_seals: OpenSeals) -> None:
 async def a_value_has_one_handle(open_seals: OpenSeals) -> None:
     """Sealing it again gives the same one."""
     async with open_seals() as seals:
-        assert seals.seal("run", "token", "v") == seals.seal("run", "token", "v"), "a value has two handles"
-        assert len(seals.values("run")) == 1, "a value that was sealed twice is there twice"
+        assert seals.seal(RUN, "token", "v") == seals.seal(RUN, "token", "v"), "a value has two handles"
+        assert len(seals.values(RUN)) == 1, "a value that was sealed twice is there twice"
 
 
 async def scopes_are_kept_apart(open_seals: OpenSeals) -> None:
     """A run knows what was sealed for it, or adopted, and nothing else."""
     async with open_seals() as seals:
-        handle = seals.seal("run", "token", "v")
-        assert seals.values("other") == {}, "a run knows what was sealed for another"
-        seals.adopt("other", "run")
-        assert seals.values("other") == {handle: "v"}, "a run does not know what it adopted"
+        handle = seals.seal(RUN, "token", "v")
+        assert seals.values(OTHER) == {}, "a run knows what was sealed for another"
+        seals.adopt(OTHER, RUN)
+        assert seals.values(OTHER) == {handle: "v"}, "a run does not know what it adopted"
 
 
 async def what_is_forgotten_is_gone(open_seals: OpenSeals) -> None:
     """For its scope alone."""
     async with open_seals() as seals:
-        handle = seals.seal("run", "token", "v")
-        seals.adopt("other", "run")
-        seals.forget("run")
+        handle = seals.seal(RUN, "token", "v")
+        seals.adopt(OTHER, RUN)
+        seals.forget(RUN)
         seals.forget("unknown")
-        assert seals.values("run") == {}, "what was forgotten is still known"
-        assert seals.values("other") == {handle: "v"}, "forgetting one scope changed another"
+        assert seals.values(RUN) == {}, "what was forgotten is still known"
+        assert seals.values(OTHER) == {handle: "v"}, "forgetting one scope changed another"
 
 
 SEALS_CHECKS: Sequence[SealsCheck] = in_words(

@@ -14,7 +14,7 @@ from remit.core.journal.codec import hash_turn
 from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add
+from remit.testing.conformance.sample_turns import RUN, add
 
 # Opens a journal and snapshots of its runs, both empty, and closes them afterwards.
 OpenSnapshots = Callable[[], AbstractAsyncContextManager[tuple[Journal, Snapshots]]]
@@ -29,8 +29,8 @@ EVERY_BYTE = bytes(range(256))
 async def a_run_that_nobody_kept_has_no_snapshot(open_snapshots: OpenSnapshots) -> None:
     """Nothing is made up for a run without a snapshot, whether it was started or not."""
     async with open_snapshots() as (journal, snapshots):
-        await _run(journal, "run", 1)
-        assert await snapshots.latest("run") is None, "a state that was never kept is found"
+        await _run(journal, RUN, 1)
+        assert await snapshots.latest(RUN) is None, "a state that was never kept is found"
         assert await snapshots.latest("unknown") is None, "a run that was never started has a snapshot"
 
 
@@ -46,10 +46,10 @@ async def a_snapshot_comes_back_exactly(open_snapshots: OpenSnapshots) -> None:
 async def the_newest_snapshot_is_found(open_snapshots: OpenSnapshots) -> None:
     """One that is kept later stands for all before it."""
     async with open_snapshots() as (journal, snapshots):
-        await _keep(journal, snapshots, "run", 2, b"older and longer")
-        newer = Snapshot("run", 1, hash_turn(b"run 1"), b"newer")
+        await _keep(journal, snapshots, RUN, 2, b"older and longer")
+        newer = Snapshot(RUN, 1, hash_turn(f"{RUN} 1".encode()), b"newer")
         await snapshots.keep(newer.run_id, newer.seq, newer.head, newer.data)
-        assert await snapshots.latest("run") == newer, "what was kept last is not what is found"
+        assert await snapshots.latest(RUN) == newer, "what was kept last is not what is found"
 
 
 async def snapshots_do_not_mix(open_snapshots: OpenSnapshots) -> None:
@@ -74,19 +74,19 @@ async def many_may_be_kept_at_once(open_snapshots: OpenSnapshots) -> None:
 async def a_snapshot_changes_no_turn(open_snapshots: OpenSnapshots) -> None:
     """It is a cache beside the journal."""
     async with open_snapshots() as (journal, snapshots):
-        await _keep(journal, snapshots, "run", 2, b"state")
-        await add(journal, "run", b"run 3")
-        turns = list(await journal.read("run"))
-        assert turns == [b"run 0", b"run 1", b"run 2", b"run 3"], f"the turns beside a snapshot are {turns}"
+        await _keep(journal, snapshots, RUN, 2, b"state")
+        await add(journal, RUN, f"{RUN} 3".encode())
+        turns = list(await journal.read(RUN))
+        assert turns == [f"{RUN} {number}".encode() for number in range(4)], f"the turns beside a snapshot are {turns}"
 
 
 async def a_signature_is_kept_with_its_snapshot(open_snapshots: OpenSnapshots) -> None:
     """Who vouches for a state is asked when it is taken up; a backend only keeps what it was given."""
     async with open_snapshots() as (journal, snapshots):
-        head = await _run(journal, "run", 1)
-        await snapshots.keep("run", 1, head, b"state", b"signature")
-        found = await snapshots.latest("run")
-        assert found == Snapshot("run", 1, head, b"state", b"signature"), f"a signed snapshot came back as {found}"
+        head = await _run(journal, RUN, 1)
+        await snapshots.keep(RUN, 1, head, b"state", b"signature")
+        found = await snapshots.latest(RUN)
+        assert found == Snapshot(RUN, 1, head, b"state", b"signature"), f"a signed snapshot came back as {found}"
 
 
 SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = in_words(

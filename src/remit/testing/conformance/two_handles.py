@@ -31,7 +31,7 @@ from remit.core.run.halt import HALTS
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.sample_turns import add, first_turn, last_turn
+from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens one store twice, and closes both afterwards.
 OpenTwice = Callable[[], AbstractAsyncContextManager[tuple[Store, Store]]]
@@ -50,8 +50,8 @@ _FIRST = RunListing(
     name="agent",
     reserves=Reservation(1, ((_TOKENS, 60),), (_LIMIT,)),
 )
-_CHILD = RunListing(2, tenant_id="acme", parent_id="run", lineage=("run",))
-_RUNS = ("run", "child")
+_CHILD = RunListing(2, tenant_id="acme", parent_id=RUN, lineage=(RUN,))
+_RUNS = (RUN, "child")
 # A store that keeps all has nothing to show of a deletion.
 _KEEPS_ALL = "STORE_KEEPS_ALL"
 
@@ -81,11 +81,11 @@ async def _delete(store: Store) -> None:
 
 
 async def _seal(store: Store, value: str) -> None:
-    store.seals.seal("run", "password", value)
+    store.seals.seal(RUN, "password", value)
 
 
 async def _forget(store: Store) -> None:
-    store.seals.forget("run")
+    store.seals.forget(RUN)
 
 
 async def _halt(store: Store) -> None:
@@ -97,24 +97,24 @@ async def _halt(store: Store) -> None:
 
 # What is done, in words, by one handle after the other.
 _STEPS: dict[str, Step] = {
-    "a run was begun": lambda store: _begin(store, "run", _FIRST),
-    "a run was left waiting": lambda store: _go_on(store, "run", Barrier(waiting_for="CONFIRM_REQUIRED")),
+    "a run was begun": lambda store: _begin(store, RUN, _FIRST),
+    "a run was left waiting": lambda store: _go_on(store, RUN, Barrier(waiting_for="CONFIRM_REQUIRED")),
     "a child was begun": lambda store: _begin(store, "child", _CHILD),
     "a run was begun that is not counted": lambda store: _begin(store, "free", RunListing(3, tenant_id="acme")),
     "that run was counted": lambda store: store.ledger.count(
         [Charge("free", "acme", 3, ((_TOKENS, 1),), is_open=True)]
     ),
     "a text was put": lambda store: store.blobs.put(digest_of(_TEXT), _TEXT),
-    "a letter was left": lambda store: store.inbox.put("run", b"letter"),
+    "a letter was left": lambda store: store.inbox.put(RUN, b"letter"),
     "the letter was settled": _settle,
     "everything was halted": _halt,
     "a value was sealed": lambda store: _seal(store, "secret"),
-    "another value was sealed": lambda store: _seal(store, "other"),
+    "another value was sealed": lambda store: _seal(store, OTHER),
     "the values were forgotten": _forget,
-    "a receipt was kept": lambda store: store.receipts.keep(Receipt(ReceiptKind.ACKNOWLEDGED, "item", "run", "ann", 1)),
+    "a receipt was kept": lambda store: store.receipts.keep(Receipt(ReceiptKind.ACKNOWLEDGED, "item", RUN, "ann", 1)),
     "the child ended": lambda store: _go_on(store, "child", Barrier("SUCCESS")),
     "the run ended": lambda store: _go_on(
-        store, "run", Barrier("SUCCESS", charge=Charge("run", "acme", 1, ((_TOKENS, 25),)))
+        store, RUN, Barrier("SUCCESS", charge=Charge(RUN, "acme", 1, ((_TOKENS, 25),)))
     ),
     "the child was deleted": _delete,
 }
@@ -139,7 +139,7 @@ async def _view(store: Store) -> dict[str, object]:
         "the runs that there are": list(await catalogue.entries()),
         "the runs that are open": list(await catalogue.entries(open_only=True)),
         "the runs that wait": list(await catalogue.entries(waiting_only=True)),
-        "the children of a run": list(await catalogue.entries(parent_id="run")),
+        "the children of a run": list(await catalogue.entries(parent_id=RUN)),
         "the runs of a session": list(await catalogue.session("talk", tenant_id="acme")),
         "the runs of a name": list(await catalogue.named("agent", "acme")),
         "the runs that are alike": list(await catalogue.alike("like", limit=9)),
@@ -189,35 +189,35 @@ async def what_one_handle_writes_the_other_is_told(open_twice: OpenTwice) -> Non
 async def a_lease_of_one_handle_is_seen_by_the_other(open_twice: OpenTwice) -> None:
     """It is held for both; and once it went to the other, nothing is written under it."""
     async with open_twice() as (one, other):
-        assert not await other.leases.is_held("run"), "a run that was never taken is held"
-        token = await one.leases.take("run")
+        assert not await other.leases.is_held(RUN), "a run that was never taken is held"
+        token = await one.leases.take(RUN)
         assert token is not None, "a run that no process holds cannot be taken"
-        assert await other.leases.is_held("run"), "a run was taken, and the other handle says that it is not held"
-        assert await other.leases.take("run") is None, "two handles hold one run"
-        place = await add(one.journal, "run", b"turn", listing=RunListing(1), warrant=Warrant(token))
-        await one.leases.release("run", token)
-        assert not await other.leases.is_held("run"), "a run was let go, and the other handle says that it is held"
-        later = await other.leases.take("run")
+        assert await other.leases.is_held(RUN), "a run was taken, and the other handle says that it is not held"
+        assert await other.leases.take(RUN) is None, "two handles hold one run"
+        place = await add(one.journal, RUN, b"turn", listing=RunListing(1), warrant=Warrant(token))
+        await one.leases.release(RUN, token)
+        assert not await other.leases.is_held(RUN), "a run was let go, and the other handle says that it is held"
+        later = await other.leases.take(RUN)
         assert later is not None, "a run that was let go cannot be taken by the other handle"
         # A lease that cannot expire is fenced by its own process.
         assert later > token or not one.leases.lasts_ms, "the lease of the other handle has an older token"
-        await add(other.journal, "run", b"later", warrant=Warrant(later))
-        code = await _refused(one.journal.append("run", b"stale", place, warrant=Warrant(token)))
+        await add(other.journal, RUN, b"later", warrant=Warrant(later))
+        code = await _refused(one.journal.append(RUN, b"stale", place, warrant=Warrant(token)))
         assert code, "a turn was written under a lease that went to the other handle"
-        await other.leases.release("run", later)
+        await other.leases.release(RUN, later)
 
 
 async def who_has_read_before_the_other_wrote_is_refused(open_twice: OpenTwice) -> None:
     """A turn behind an old place, a place in a session, what a tenant may spend, and an entry that is settled."""
     async with open_twice() as (one, other):
-        place = await one.journal.append("run", b"turn", START, listing=_FIRST)
-        number = await one.inbox.put("run", b"letter")
+        place = await one.journal.append(RUN, b"turn", START, listing=_FIRST)
+        number = await one.inbox.put(RUN, b"letter")
         for store in (one, other):
             await _view(store)
-        newer = await other.journal.append("run", b"heard", place, Barrier(heard=number))
+        newer = await other.journal.append(RUN, b"heard", place, Barrier(heard=number))
         refused: list[tuple[type[Exception], Awaitable[object]]] = [
-            (AppendConflict, one.journal.append("run", b"late", place)),
-            (EntrySettled, one.journal.append("run", b"again", newer, Barrier(heard=number))),
+            (AppendConflict, one.journal.append(RUN, b"late", place)),
+            (EntrySettled, one.journal.append(RUN, b"again", newer, Barrier(heard=number))),
             (SessionConflict, one.journal.append("rival", b"turn", START, listing=_listing(session_id="talk"))),
             (QuotaConflict, one.journal.append("greedy", b"turn", START, listing=_listing(reserves=_FIRST.reserves))),
         ]
@@ -227,7 +227,7 @@ async def who_has_read_before_the_other_wrote_is_refused(open_twice: OpenTwice) 
             except kind:
                 continue
             raise AssertionError(f"the other handle was faster, and this one did not meet {kind.__name__}")
-        turns = list(await one.journal.read("run"))
+        turns = list(await one.journal.read(RUN))
         assert turns == [b"turn", b"heard"], f"two turns were written, and there are {turns}"
 
 

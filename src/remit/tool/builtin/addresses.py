@@ -67,7 +67,7 @@ def is_public(address: Address) -> bool:
     return (int(address) >> 32) & 0xFFFF_FFFF not in _ISATAP_MARKS
 
 
-def is_own(address: Address) -> bool:
+def is_own_address(address: Address) -> bool:
     """Whether an address belongs to this machine: only then can a socket be bound to it."""
     family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     try:
@@ -82,4 +82,4 @@ def is_reachable(address: Address, allowed: Sequence[Network] = ()) -> bool:
     """Whether a tool may connect to an address: a public one of others, or one that the operator allowed in Python."""
     if any(address.version == network.version and address in network for network in allowed):
         return True
-    return is_public(address) and not is_own(address)
+    return is_public(address) and not is_own_address(address)

@@ -1,4 +1,4 @@
-"""People: tools by which a model asks a person instead of guessing. A call of one is a question, and its answer the result.
+"""Asking a person: tools by which a model asks instead of guessing. A call of one is a question, and its answer the result.
 
 Rule 1: nothing here is ever performed: the kernel asks a person, under the code that the tool declares.
 Rule 2: asking changes nothing, so it needs no approval; every question costs a review, so no person is asked without end.

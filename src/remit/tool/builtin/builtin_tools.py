@@ -1,4 +1,4 @@
-"""The catalogue: which builtin tools there are, what each needs to be told, and how a place names them.
+"""The builtin tools: which there are, what each needs to be told, and how a place names them.
 
 Rule 1: nothing is on by itself. A tool is there because its operator named it, with the folder, file or hosts it may reach.
 Rule 2: a place is `builtin:NAME,NAME=VALUE,...`. A run keeps one place per tool, with absolute paths, so that a process that goes

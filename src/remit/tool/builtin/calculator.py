@@ -1,6 +1,10 @@
 """The calculator: arithmetic on text, exact where it can be, shown without the noise of floating point.
 
 Rule 1: an exact outcome is written out in full, as far as its digits fit; any other is rounded to 15 digits and says so.
+Rule 2: an expression is calculated while it is read; nothing is ever evaluated as Python. The text, its nesting and the digits
+        of a literal are measured before anything is calculated.
+Rule 3: whatever is wrong with an expression is a ToolRefused; nothing else is ever raised.
+Rule 4: the precedence is Python's: `**` binds tighter than a sign to its left and groups to the right, `//` and `%` round down.
 """
 
 from dataclasses import dataclass
@@ -26,12 +30,6 @@ from remit.tool.builtin.quantities import (
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.declare.decorator import Tool, tool
 
-# Arithmetic on text: a small parser that calculates while it reads. Nothing is ever evaluated as Python.
-#
-# - the text, its nesting and the digits of a literal are measured before anything is calculated.
-# - whatever is wrong with an expression is a ToolRefused; nothing else is ever raised.
-#
-# The precedence is Python's: `**` binds tighter than a sign to its left and groups to the right, `//` and `%` round down.
 # A formula that a person could check by eye; anything longer is a program.
 EXPRESSION_CHARS_MAX = 1_000
 # Far below the depth at which Python itself gives up, far above what people write.
@@ -45,6 +43,16 @@ _TOKEN = regex(
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>\*\*|//|[-+*/%(),]))"
 )
 _END = ""
+# All digits of a float that mean something, less the one that shows how it was stored.
+SHOWN_DIGITS = 15
+# An exact decimal is written out up to so many digits behind its point; whole numbers always are.
+EXACT_DIGITS_MAX = 50
+# Evaluating takes milliseconds at worst; a second covers a machine that is busy.
+TIMEOUT_MS = 1_000
+EXPRESSION = (
+    "Numbers with + - * / // % ** and parentheses; the functions sqrt abs min max round floor ceil sin cos tan log "
+    "log2 log10 exp; the constants pi and e. A power is written **."
+)
 
 
 class _Token(NamedTuple):
@@ -188,19 +196,6 @@ def _literal(text: str) -> Fraction:
         limits = f"digits_max={LITERAL_DIGITS_MAX} and exponent_max={LITERAL_EXPONENT_MAX}"
         raise ToolRefused(CALCULATOR_TOO_LARGE, f"the number {quoted_value(text)} exceeds {limits}; use a smaller one")
     return exact(Fraction(int(whole + part or "0")) * Fraction(10) ** (tens - len(part)))
-
-
-# All digits of a float that mean something, less the one that shows how it was stored.
-SHOWN_DIGITS = 15
-# An exact decimal is written out up to so many digits behind its point; whole numbers always are.
-EXACT_DIGITS_MAX = 50
-# Evaluating takes milliseconds at worst; a second covers a machine that is busy.
-TIMEOUT_MS = 1_000
-
-EXPRESSION = (
-    "Numbers with + - * / // % ** and parentheses; the functions sqrt abs min max round floor ceil sin cos tan log "
-    "log2 log10 exp; the constants pi and e. A power is written **."
-)
 
 
 @dataclass(frozen=True, slots=True)

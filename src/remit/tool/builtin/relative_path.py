@@ -21,6 +21,12 @@ PATH_NAMES_MAX = 32
 
 # The database in a store of remit: a tool that reached it could read the key and rewrite what happened.
 STORE_MARK = "remit.db"
+# Controls (NUL and newline among them), directions and joiners, lone surrogates, and the separators of lines.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# What Unicode lets a program pass over, as far as it is a letter or a mark: joiners, fillers and selectors.
+_IGNORED = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+# Eight letters and three: how file systems of another kind also call what is hidden, such as GIT~1.
+_SHORT_NAME = regex(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
 
 
 def path_names(path: str) -> tuple[str, ...]:
@@ -56,14 +62,6 @@ def problem_of(name: str) -> str:
     if len(name.encode()) > NAME_BYTES_MAX:
         return f"has a name of {len(name.encode())} bytes, more than name_bytes_max={NAME_BYTES_MAX}"
     return ""
-
-
-# Controls (NUL and newline among them), directions and joiners, lone surrogates, and the separators of lines.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# What Unicode lets a program pass over, as far as it is a letter or a mark: joiners, fillers and selectors.
-_IGNORED = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-# Eight letters and three: how file systems of another kind also call what is hidden, such as GIT~1.
-_SHORT_NAME = regex(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
 
 
 def joined_path(folder: str, name: str = "") -> str:

@@ -1,10 +1,13 @@
-"""A root: the one folder whose files a model may reach, and the only way into it.
+"""Files under a root: the one folder whose files a model may reach, and the only way into it.
 
 Rule 1: a path is opened one name after the other, each relative to the folder before it and never through a link. What is
         checked is what is open, so a link that is swapped in between leads nowhere.
 Rule 2: only regular files with one name are read. What is no file is told from its open descriptor, and opening never waits.
 Rule 3: no other file system and no store of remit is entered, even where one lies beneath the root.
 Rule 4: what is looked at and what is written happens in one turn.
+Rule 5: a file is written under a name of its own, made durable and then renamed: no reader ever sees half of it. Calls of this
+        process that write into one folder take turns, so that none overlooks what another has just done.
+Rule 6: no disk is filled to its end: runs have to write down what they do, and so have other programs.
 """
 
 import contextlib
@@ -21,11 +24,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.relative_path import STORE_MARK, invalid_path, path_names, problem_of
 
-# Placing: how a file gets its content, in one piece and one writer after the other.
-#
-# - a file is written under a name of its own, made durable and then renamed: no reader ever sees half of it.
-# - calls of this process that write into one folder take turns, so that none overlooks what another has just done.
-# - no disk is filled to its end: runs have to write down what they do, and so have other programs.
 FILE_DISK_FULL = "FILE_DISK_FULL"
 
 # Before the name of a file that is not yet complete; hidden, so no tool reads one that a crash left behind.
@@ -38,6 +36,22 @@ FREE_BYTES_MIN = 16 * 1024 * 1024
 _LOCKS = tuple(Lock() for _ in range(64))
 
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_NOT_FOUND = "FILE_NOT_FOUND"
+FILE_NOT_REGULAR = "FILE_NOT_REGULAR"
+FILE_NOT_A_FOLDER = "FILE_NOT_A_FOLDER"
+FILE_IS_FOREIGN = "FILE_IS_FOREIGN"
+FILE_TOO_LARGE = "FILE_TOO_LARGE"
+FILE_EXISTS = "FILE_EXISTS"
+FILE_INACCESSIBLE = "FILE_INACCESSIBLE"
+# A text that a model could mean to work on. More is a data set, and other tools are made for those.
+FILE_BYTES_MAX = 4 * 1024 * 1024
+# Listing a folder goes through so many names before it gives up.
+NAMES_MAX = 10_000
+# O_NONBLOCK keeps the opening of a pipe from waiting; regular files do not know it.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_CHUNK_BYTES = 65_536
+IfExists: TypeAlias = Literal["refuse", "replace"]
 
 
 def turn_in(folder: int) -> Lock:
@@ -79,28 +93,6 @@ def put(folder: int, name: str, data: bytes, known: os.stat_result | None) -> No
             os.unlink(partial, dir_fd=folder)
         raise
     os.fsync(folder)
-
-
-FILE_NOT_FOUND = "FILE_NOT_FOUND"
-FILE_NOT_REGULAR = "FILE_NOT_REGULAR"
-FILE_NOT_A_FOLDER = "FILE_NOT_A_FOLDER"
-FILE_IS_FOREIGN = "FILE_IS_FOREIGN"
-FILE_TOO_LARGE = "FILE_TOO_LARGE"
-FILE_EXISTS = "FILE_EXISTS"
-FILE_INACCESSIBLE = "FILE_INACCESSIBLE"
-
-# A text that a model could mean to work on. More is a data set, and other tools are made for those.
-FILE_BYTES_MAX = 4 * 1024 * 1024
-# Listing a folder goes through so many names before it gives up.
-NAMES_MAX = 10_000
-
-# O_NONBLOCK keeps the opening of a pipe from waiting; regular files do not know it.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-_CHUNK_BYTES = 65_536
-
-
-IfExists: TypeAlias = Literal["refuse", "replace"]
 
 
 class FolderEntry(NamedTuple):

@@ -1,4 +1,4 @@
-"""The inside of a query: a process that opens one database, answers one question and ends.
+"""The child process of a query: it opens one database, answers one question and ends.
 
 Rule 1: it is started by its path, with an empty environment, and imports nothing but the standard library.
 Rule 2: the database is opened to be read. On top of that an authorizer lets only SELECT pass, over the tables of the file

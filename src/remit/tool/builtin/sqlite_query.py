@@ -81,19 +81,19 @@ def sqlite_tools(file: Path) -> tuple[Tool, ...]:
         token: CancelToken,
     ) -> Rows:
         """Ask an SQLite database with one SELECT. Nothing can be changed. Use sqlite_tables to see its tables."""
-        answer = answered({"file": str(file), "sql": sql}, token)
+        answer = child_answer({"file": str(file), "sql": sql}, token)
         return Rows(answer["columns"], answer["rows"], answer["is_complete"])
 
     @tool(effect=Effect.READ, category=ToolCategory.DATABASE, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
     def sqlite_tables(token: CancelToken) -> Tables:
         """List the tables and views of the SQLite database, with their columns."""
-        answer = answered({"file": str(file)}, token)
+        answer = child_answer({"file": str(file)}, token)
         return Tables([_table(one) for one in answer["tables"]], answer["is_complete"])
 
     return sqlite_query, sqlite_tables
 
 
-def answered(job: dict[str, str], token: CancelToken, *, child_ms_max: int = CHILD_MS_MAX) -> dict[str, Any]:
+def child_answer(job: dict[str, str], token: CancelToken, *, child_ms_max: int = CHILD_MS_MAX) -> dict[str, Any]:
     """What the child answers to a job; raises ToolRefused when that is a refusal, or nothing at all."""
     ends_s = monotonic() + child_ms_max / 1000
     _wait_for_a_slot(token, ends_s)

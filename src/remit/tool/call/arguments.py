@@ -1,4 +1,4 @@
-"""Calling a function: arguments made from JSON, a result made into text.
+"""Arguments of a function, made from JSON; and its result, made into text.
 
 Rule 1: the converter reads the canonical form of the arguments, the very bytes that were judged and approved.
 Rule 2: conversion is strict, so that what the schema refuses is refused here too.
@@ -47,17 +47,17 @@ NO_SECRETS_LENT: Mapping[str, Secret] = MappingProxyType({})
 
 def prepared(
     tool: Tool,
-    arguments: JsonObject,
+    arguments: JsonObject | str,
     key: str,
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
-    canonical: str = "",
     metadata: Mapping[str, Any] = NO_METADATA,
 ) -> dict[str, Any]:
-    """The arguments in the types the function declared, with the hidden ones filled in; their canonical form may be known."""
+    """The arguments, or those of their canonical form, in the types the function declared, with the hidden ones filled in."""
     signature = tool.signature
     try:
-        given = signature.model.model_validate_json(canonical or canonical_json(arguments), strict=True)
+        canonical = arguments if isinstance(arguments, str) else canonical_json(arguments)
+        given = signature.model.model_validate_json(canonical, strict=True)
     except Exception as error:
         # A validator of the user's own type may raise anything.
         raise _not_begun(_unfit(error)) from error
@@ -90,14 +90,14 @@ def _unfit(error: Exception) -> str:
 
 def call_function(
     tool: Tool,
-    arguments: JsonObject,
+    arguments: JsonObject | str,
     key: str,
     token: CancelToken | None,
     secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
     metadata: Mapping[str, Any] = NO_METADATA,
 ) -> Any:
     """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
-    values = prepared(tool, arguments, key, token, secrets, metadata=metadata)
+    values = prepared(tool, arguments, key, token, secrets, metadata)
     try:
         return asyncio.run(tool.function(**values)) if tool.is_async else tool.function(**values)
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Asking the functions that go with a tool: is it available, is its result true, what became of a call.
+"""Hooks: how the functions are asked that go with a tool: is it available, is its result true, what became of a call.
 
 Rule 1: a function that raises gives the careful answer: not available, refuted, unknown.
 Rule 2: functions that block are asked in a thread, so that nothing else waits for them.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
+from remit.core.schema.json_text import kept_value
 from remit.tool.call.arguments import NO_SECRETS_LENT, call_function, prepared, result_text
 from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
@@ -47,13 +48,13 @@ class Attempt:
 
     __slots__ = (
         "arguments",
-        "canonical",
         "gate",
         "has_begun",
         "key",
         "late",
         "leash",
         "metadata",
+        "said",
         "secrets",
         "token",
         "tool",
@@ -63,19 +64,17 @@ class Attempt:
     def __init__(
         self,
         tool: Tool,
-        arguments: JsonObject,
+        arguments: JsonObject | str,
         key: str,
         vault: Vault = NO_SECRETS,
         gate: Gate | None = None,
-        canonical: str = "",
         metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool
-        # The arguments as they were judged, where that text is at hand; else it is made of them again.
-        self.canonical = canonical
         self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
+        # The very text that was judged, or what it came to with its handles filled in.
         self.arguments = arguments
         self.key = key
         self.metadata = metadata
@@ -83,8 +82,15 @@ class Attempt:
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = _leash() if tool.isolate else None
         self.has_begun = False
-        # Of a call that was cancelled after it had begun: what has its outcome, or will.
+        # What a function on the loop has said, even if that is not heard since its caller was cancelled.
+        self.said: Performed | ToolFault | None = None
+        # Of a call in a thread or a process that was cancelled after it had begun: what has its outcome, or will.
         self.late: Late | None = None
+
+    @property
+    def given(self) -> JsonObject:
+        """The arguments as an object."""
+        return kept_value(self.arguments) if isinstance(self.arguments, str) else self.arguments
 
     @property
     def is_abandoned(self) -> bool:
@@ -94,8 +100,17 @@ class Attempt:
     @property
     def last_word(self) -> "Performed | ToolFault | None":
         """What the call came to after it was told to stop, if that is known."""
+        if self.said is not None:
+            return self.said
         late = self.late
         return late.result() if late is not None and late.done() and not late.cancelled() else None
+
+    def left(self) -> "asyncio.Future[Performed | ToolFault | None] | None":
+        """What has the outcome of a call that is not awaited any more, or will; None where there is none to come."""
+        if self.late is None and self.said is not None:
+            self.late = asyncio.get_running_loop().create_future()
+            self.late.set_result(self.said)
+        return self.late
 
 
 async def perform(attempt: Attempt) -> Performed:
@@ -118,10 +133,8 @@ async def perform(attempt: Attempt) -> Performed:
     return await _in_thread(attempt, partial(_blocking, attempt))
 
 
-# Only calls in processes of their own pay for what runs those.
-
-
 def _leash() -> "Leash":
+    # Only calls in processes of their own pay for what runs those.
     from remit.tool.process.isolated_call import Leash
 
     return Leash()
@@ -138,32 +151,22 @@ async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
     from remit.tool.process.isolated_call import Lent, call_isolated
 
     lent = Lent(attempt.secrets, attempt.vault)
-    work = partial(call_isolated, attempt.tool, attempt.arguments, attempt.key, leash, lent, attempt.metadata)
+    work = partial(call_isolated, attempt.tool, attempt.given, attempt.key, leash, lent, attempt.metadata)
     return await _in_thread(attempt, work)
 
 
 async def _on_loop(attempt: Attempt) -> Performed:
-    tool, arguments = attempt.tool, attempt.arguments
-    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets, attempt.canonical, attempt.metadata)
+    tool = attempt.tool
+    values = prepared(tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata)
     try:
         value = await tool.function(**values)
     except BaseException as error:
         raise_if_ours(error)
-        fault = fault_of(error)
-        _keep_last_word(attempt, fault)
+        attempt.said = fault = fault_of(error)
         raise fault from error
     performed = result_text(tool, value)
-    performed = performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
-    _keep_last_word(attempt, performed)
-    return performed
-
-
-def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
-    """Keep what a function on the loop said although it was cancelled: its caller does not hear it otherwise."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        attempt.late = asyncio.get_running_loop().create_future()
-        attempt.late.set_result(said)
+    attempt.said = performed if tool.verify is None else await _verified(attempt, (value, performed))
+    return attempt.said
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
@@ -216,14 +219,14 @@ async def _settled(attempt: Attempt, outcome: Any) -> Performed:
             return outcome
         case ToolFault() | Killed():
             raise outcome
-    return await _verified(attempt.tool, attempt.arguments, outcome)
+    return await _verified(attempt, outcome)
 
 
-async def _verified(tool: Tool, arguments: JsonObject, returned: tuple[Any, Performed]) -> Performed:
+async def _verified(attempt: Attempt, returned: tuple[Any, Performed]) -> Performed:
     value, performed = returned
-    if tool.verify is None:
+    if attempt.tool.verify is None:
         return performed
-    return replace(performed, refuted=await verdict(tool, arguments, value))
+    return replace(performed, refuted=await verdict(attempt.tool, attempt.given, value))
 
 
 async def _late(attempt: Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:

@@ -26,6 +26,36 @@ Reconcile: TypeAlias = Callable[..., Any]
 Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
+# Options that stand in a definition under their own name, as they are.
+_AS_THEY_ARE = (
+    "network",
+    "idempotent",
+    "destructive",
+    "untrusted_output",
+    "cost_microusd",
+    "may_stop_loop",
+)
+_TEXTS = ("blast_radius", "rollback", "alternative", "fallback")
+_OF_TRUST = ("author", "directory", "readers")
+# Of options that are neither lists nor members of an enum: of which kind a value is, and how a refusal calls that.
+_KINDS: tuple[tuple[tuple[str, ...], type, str], ...] = (
+    (
+        (
+            "network",
+            "idempotent",
+            "destructive",
+            "untrusted_output",
+            "isolate",
+            "sandbox",
+            "may_stop_loop",
+            "directory",
+        ),
+        bool,
+        "True or False",
+    ),
+    (("timeout_ms", "cost_microusd"), int, "a whole number"),
+    ((*_TEXTS, "author", "readers"), str, "a text"),
+)
 
 
 class Declared(TypedDict, total=False):
@@ -78,38 +108,6 @@ class Declared(TypedDict, total=False):
     # So many calls in so many milliseconds.
     rate: tuple[int, int] | None
     asks_under: Ending | str | None
-
-
-# Options that stand in a definition under their own name, as they are.
-_AS_THEY_ARE = (
-    "network",
-    "idempotent",
-    "destructive",
-    "untrusted_output",
-    "cost_microusd",
-    "may_stop_loop",
-)
-_TEXTS = ("blast_radius", "rollback", "alternative", "fallback")
-_OF_TRUST = ("author", "directory", "readers")
-# Of options that are neither lists nor members of an enum: of which kind a value is, and how a refusal calls that.
-_KINDS: tuple[tuple[tuple[str, ...], type, str], ...] = (
-    (
-        (
-            "network",
-            "idempotent",
-            "destructive",
-            "untrusted_output",
-            "isolate",
-            "sandbox",
-            "may_stop_loop",
-            "directory",
-        ),
-        bool,
-        "True or False",
-    ),
-    (("timeout_ms", "cost_microusd"), int, "a whole number"),
-    ((*_TEXTS, "author", "readers"), str, "a text"),
-)
 
 
 def check_known(declared: Declared) -> None:

@@ -1,4 +1,4 @@
-"""Declaring tools: a decorator on a typed function, and the tool that it makes.
+"""The decorator that declares a tool: it stands on a typed function, and the tool that it makes.
 
 Rule 1: what is not declared counts as the worst: an external effect, untrusted output, not idempotent.
 Rule 2: a declaration that no run could use is refused at once, with the code TOOL_DEFINITION_INVALID.
@@ -7,6 +7,7 @@ Rule 3: a tool is still its function: calling it calls the function, without the
 
 import inspect
 from collections.abc import Callable
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, overload
 
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
@@ -46,21 +47,6 @@ Companions: TypeAlias = tuple[Available | None, Verify | None, Reconcile | None]
 class Tool(Generic[P, R]):
     """A function with its definition, its source and the functions that go with it."""
 
-    __slots__ = (
-        "__wrapped__",
-        "available",
-        "definition",
-        "environment",
-        "is_async",
-        "isolate",
-        "limits",
-        "reconcile",
-        "sandbox",
-        "signature",
-        "source",
-        "verify",
-    )
-
     def __init__(
         self,
         function: Callable[P, R],
@@ -72,8 +58,9 @@ class Tool(Generic[P, R]):
         process: OwnProcess = ORDINARY,
         companions: Companions = (None, None, None),
     ) -> None:
-        # The name that inspect and others look for; `function` reads better in the house.
-        self.__wrapped__ = function
+        # Its name, its text and where it stands are those of the function, which inspect and others look for there.
+        update_wrapper(self, function, updated=())
+        self.__wrapped__: Callable[P, R] = function
         self.definition = definition
         self.signature = signature
         self.source = source

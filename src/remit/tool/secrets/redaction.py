@@ -60,7 +60,7 @@ class Redactor:
         return self._replaced(text, "[secret {}]")
 
     def exposed(self, text: str) -> str:
-        """The same for what a model said, with a mark that no tool's result is given."""
+        """The text of a model without any secret, with a mark that no tool's result is given."""
         return self._replaced(text, "[exposed secret {}]")
 
     def without(self, text: str, mark: Callable[[str], str]) -> str:

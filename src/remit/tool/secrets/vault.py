@@ -7,6 +7,8 @@ Rule 4: a secret that a model was found to know is compromised and revoked: no c
         revocations are kept, its value stays revoked, in every process and under every name. On mere suspicion nothing
         is revoked.
 Rule 5: a value that was replaced is still looked for, since a call that began before may still tell it.
+Rule 6: the file of secrets in the store's folder is a TOML table or a JSON object of names. One that others than its owner
+        may read or write is refused unread, and what is wrong with it is told by its place, never by its words.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.declared_types import refusal
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.regex import regex
 from remit.core.regular_file import open_regular
@@ -31,10 +34,6 @@ from remit.tool.secrets.redaction import Redactor
 from remit.tool.secrets.revocations import SECRET_REVOKED, Revocations
 from remit.tool.secrets.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
 
-# The file of secrets in the store's folder: a TOML table or a JSON object of names.
-#
-# - a file that others than its owner may read or write is refused unread.
-# - what is wrong with the file is told by its place, never by its words.
 SECRETS_NOT_PRIVATE = "SECRETS_NOT_PRIVATE"
 SECRETS_UNREADABLE = "SECRETS_UNREADABLE"
 
@@ -43,6 +42,15 @@ FILE_BYTES_MAX = 4 * 1024 * 1024
 
 _OTHERS = 0o077
 _PLACE = regex(r"line (\d+)")
+# Every text is searched for every one of them, in each of its forms: with so many, a short text takes a millisecond.
+SECRETS_MAX = 64
+# So many values of one secret are looked for: no call lasts longer than as many renewals.
+VALUES_KEPT_MAX = 8
+# Where a secret may be put when Python gives none.
+VARIABLE_PREFIX = "REMIT_SECRET_"
+FILES = ("secrets.toml", "secrets.json")
+NOTHING: Mapping[str, Given] = MappingProxyType({})
+_NS_PER_MS = 1_000_000
 
 
 def read_secrets(folder: Path) -> Mapping[str, Any]:
@@ -98,21 +106,6 @@ def _refused(code: str, path: Path, problem: str) -> RequestRejected:
     return RequestRejected(code, f"{str(path)!r} {problem}", {"place": str(path)})
 
 
-# Every text is searched for every one of them, in each of its forms: with so many, a short text takes a millisecond.
-SECRETS_MAX = 64
-
-# So many values of one secret are looked for: no call lasts longer than as many renewals.
-VALUES_KEPT_MAX = 8
-
-# Where a secret may be put when Python gives none.
-VARIABLE_PREFIX = "REMIT_SECRET_"
-FILES = ("secrets.toml", "secrets.json")
-
-NOTHING: Mapping[str, Given] = MappingProxyType({})
-
-_NS_PER_MS = 1_000_000
-
-
 def wall_ms() -> int:
     """The wall clock, which is what moments of expiry are told by."""
     return time.time_ns() // _NS_PER_MS
@@ -131,6 +124,8 @@ class Vault:
         inherited: Callable[[], Mapping[str, str]] | None = None,
         revocations: Revocations | None = None,
     ) -> None:
+        if not isinstance(secrets, Mapping):
+            raise refusal(SECRET_INVALID, "secrets", secrets, Mapping)
         if len(secrets) > SECRETS_MAX:
             raise RequestRejected(SECRET_INVALID, f"secrets={len(secrets)} exceeds secrets_max={SECRETS_MAX}")
         self._held = {name: credential_of(name, given) for name, given in secrets.items()}

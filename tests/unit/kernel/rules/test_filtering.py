@@ -4,8 +4,8 @@ import pytest
 
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.journal import arrivals, rulings
-from remit.core.journal.arrivals import ProposedCall
 from remit.core.journal.commands import AskHuman, CallCode, CallModel, CallTool
+from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import CallsFiltered
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace

@@ -11,13 +11,12 @@ from remit.core.journal.arrivals import (
     Happened,
     HostFinished,
     PauseRequested,
-    ProposedCall,
-    Provenance,
     ResumeRequested,
     RetryRequested,
     TextShown,
 )
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool
+from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.rulings import (
     OUTCOME_UNKNOWN,
     CallSettled,
@@ -33,7 +32,7 @@ from remit.core.limits.queue import QUEUE_MARK
 from remit.core.limits.tools import Effect
 from remit.core.record import replace
 from remit.core.run.manifest import MANIFEST_INVALID, Host, Manifest
-from remit.orchestrate.guard.ground import HOST_GRAPH
+from remit.orchestrate.guard.guarded_run import HOST_GRAPH
 from tests.unit.kernel.builders import Run, bound, lawful, manifest_of, wants
 
 OPEN = Boundary("open", approval_effects=(), budget=Budget(side_effects=9, tool_calls=9))

@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from remit.tool.builtin.addresses import is_own, is_public, is_reachable
+from remit.tool.builtin.addresses import is_own_address, is_public, is_reachable
 
 CLOSED = [
     "0.0.0.0",
@@ -120,9 +120,9 @@ def test_an_address_with_a_scope_is_never_public() -> None:
 
 
 def test_an_address_of_this_machine_is_told_by_binding_to_it() -> None:
-    assert is_own(ip_address("127.0.0.1"))
-    assert not is_own(ip_address("8.8.8.8"))
-    assert not is_own(ip_address("2001:4860:4860::8888"))
+    assert is_own_address(ip_address("127.0.0.1"))
+    assert not is_own_address(ip_address("8.8.8.8"))
+    assert not is_own_address(ip_address("2001:4860:4860::8888"))
 
 
 def test_what_an_operator_allows_is_reachable_and_nothing_beside_it() -> None:

@@ -21,7 +21,7 @@ from remit.tool.builtin.sqlite_child import (
     SQLITE_TOO_LARGE,
     SQLITE_TOO_SLOW,
 )
-from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, QUERIES_MAX, TIMEOUT_MS, answered, sqlite_tools
+from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, QUERIES_MAX, TIMEOUT_MS, child_answer, sqlite_tools
 from remit.tool.call.cancel_token import CancelToken, ToolCancelled
 from tests.unit.tool.watching import content, fault
 
@@ -72,7 +72,7 @@ def test_a_refusal_of_the_child_reaches_the_model(shop: Path) -> None:
 def test_a_query_that_does_not_end_is_ended(shop: Path) -> None:
     job = {"file": str(shop), "sql": ENDLESS + "SELECT count(*) FROM r"}
     with pytest.raises(ToolRefused) as caught:
-        answered(job, CancelToken(), child_ms_max=300)
+        child_answer(job, CancelToken(), child_ms_max=300)
     assert caught.value.code == SQLITE_TOO_SLOW
 
 
@@ -84,18 +84,18 @@ def test_only_a_few_queries_run_at_a_time_and_the_others_wait_in_bounds(
     job = {"file": str(shop), "sql": "SELECT 1"}
     with taken:
         with pytest.raises(ToolRefused) as caught:
-            answered(job, CancelToken(), child_ms_max=100)
+            child_answer(job, CancelToken(), child_ms_max=100)
         assert caught.value.code == SQLITE_TOO_SLOW
         assert f"queries_max={QUERIES_MAX} other queries are running" in caught.value.message
         token = CancelToken()
         token.cancel()
         with pytest.raises(ToolCancelled):
-            answered(job, token)
+            child_answer(job, token)
     # Whatever a query comes to, its place is free again.
     for _ in range(3):
-        assert answered(job, CancelToken())["rows"] == [[1]]
+        assert child_answer(job, CancelToken())["rows"] == [[1]]
         with pytest.raises(ToolRefused):
-            answered({**job, "sql": "DELETE"}, CancelToken())
+            child_answer({**job, "sql": "DELETE"}, CancelToken())
 
 
 def test_all_queries_together_take_the_memory_of_a_small_machine() -> None:
@@ -106,7 +106,7 @@ def test_a_cancelled_query_is_ended(shop: Path) -> None:
     token = CancelToken()
     token.cancel()
     with pytest.raises(ToolCancelled):
-        answered({"file": str(shop), "sql": ENDLESS + "SELECT count(*) FROM r"}, token)
+        child_answer({"file": str(shop), "sql": ENDLESS + "SELECT count(*) FROM r"}, token)
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_cancelled_query_is_ended(shop: Path) -> None:
 )
 def test_work_and_memory_without_end_are_stopped_by_the_process_itself(shop: Path, sql: str, codes: set[str]) -> None:
     with pytest.raises(ToolRefused) as caught:
-        answered({"file": str(shop), "sql": sql}, CancelToken())
+        child_answer({"file": str(shop), "sql": sql}, CancelToken())
     assert caught.value.code in codes
     assert [path.name for path in shop.parent.iterdir()] == ["shop.db"]
 
@@ -138,7 +138,7 @@ def test_a_child_that_says_nothing_is_told(shop: Path, monkeypatch: pytest.Monke
     silent.write_text("import sys; sys.stdin.read(); print('{')")
     monkeypatch.setattr(sqlite_query, "CHILD", silent)
     with pytest.raises(ToolRefused) as caught:
-        answered({"file": str(shop)}, CancelToken())
+        child_answer({"file": str(shop)}, CancelToken())
     assert caught.value.code == SQLITE_FAILED
 
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from remit.adapters.cli.attendance import reply_to
+from remit.adapters.cli.attendance import previews_of, reply_to
 from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
@@ -97,7 +97,8 @@ class TerminalChat:
         response, left = self._interruptible(work), set[str]()
         while response.waiting_for is not None:
             open_now = self.run(self.conversation.system.archive.approvals(response.run_id))
-            said = reply_to(self.terminal, self._keyboard, open_now, left)
+            previews = self.run(previews_of(self.conversation.system, open_now))
+            said = reply_to(self.terminal, self._keyboard, open_now, left, previews)
             if said is None:
                 break
             asked, reply = said
@@ -113,7 +114,7 @@ class TerminalChat:
         self._show(response)
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What a coroutine comes to; for what takes a time_text only."""
+        """Run a coroutine to its end and give its result; for work that takes a moment only."""
         return self._runner.run(work)
 
     def _hear(self, line: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from remit.adapters.cli.attendance import answered
+from remit.adapters.cli.attendance import after_answer
 from remit.adapters.cli.chat.prompt_answers import PromptAnswer
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.screen.model_loading import shown_while_loading
@@ -18,7 +18,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition
 from remit.core.run.approval import Approval
-from remit.core.run.contract import SystemRequest, SystemResponse
+from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal
 from remit.core.work.orders import Order
@@ -28,7 +28,6 @@ from remit.observe.watcher import metered
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
-NOTHING_OPEN = "NOTHING_OPEN"
 NOTHING_SAID = "NOTHING_SAID"
 EXCHANGE_OPEN = "EXCHANGE_OPEN"
 
@@ -51,6 +50,8 @@ class ChatTerms:
     instructions: tuple[Message, ...] = ()
     # The effects that are wanted of the next exchange; none is carried over to another one.
     orders: tuple[Order, ...] = ()
+    # Whether nobody named the user, so that it is that of the operating system.
+    user_assumed: bool = False
 
     async def say(self, text: str) -> SystemResponse:
         """One exchange: it returns when there is an answer, an ending without one, or a question to a person."""
@@ -61,6 +62,7 @@ class ChatTerms:
             messages=(*self.instructions, user_message(prompt_from(text, None))),
             session_id=self.session_id,
             user_id=self.user,
+            user_assumed=self.user_assumed,
             orders=self.orders,
         )
         self.orders = ()
@@ -83,7 +85,7 @@ class ChatTerms:
     async def answer(self, asked: Approval, reply: PromptAnswer) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""
         self.narrator.run_id = await self.system.archive.root(asked.run_id)
-        return await self._shown(answered(self.system, asked, reply, by=self.user))
+        return await self._shown(after_answer(self.system, asked, reply, by=self.user))
 
     async def retry(self) -> SystemResponse:
         """Try the last exchange again, as a fork of it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.commands.runs import asked_in, entry_lines
-from remit.adapters.cli.inputs import orders_in
+from remit.adapters.cli.inputs import orders_from_file
 from remit.adapters.cli.outputs import write_new
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
@@ -174,7 +174,7 @@ def _save(chat: "TerminalChat", rest: str) -> None:
 def _orders(chat: "TerminalChat", rest: str) -> None:
     if not rest:
         raise RequestRejected(SLASH_MISUSED, "/orders needs the name of a file with orders")
-    chat.conversation.orders = orders_in(Path(rest).expanduser())
+    chat.conversation.orders = orders_from_file(Path(rest).expanduser())
     chat.terminal.line(f"{len(chat.conversation.orders)} orders for the next message; every other effect asks")
 
 

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.options import COMMON, CommonOptions, Full
-from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped
+from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped_lines
 from remit.adapters.cli.screen.packet_lines import VALUE_CHARS_MAX, asked_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK
@@ -47,7 +47,7 @@ def approvals(
             return is_whole
         for together in grouped(asked):
             lines = asked_lines(together, value_chars_max=0 if packet else VALUE_CHARS_MAX, is_full=full)
-            print_lines(terminal, wrapped(terminal, lines, SET_IN))
+            print_lines(terminal, wrapped_lines(terminal, lines, SET_IN))
         if not asked and is_whole:
             terminal.remark("no run asks anything")
         for item in left:

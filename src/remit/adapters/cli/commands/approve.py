@@ -5,10 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import arguments_from, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, os_user
-from remit.adapters.cli.packet_answers import SHOWN_CHARS_MAX, PacketAnswer, PacketName, PacketVersion, give_answer
+from remit.adapters.cli.inputs import arguments_from, object_in_option, wrong_usage
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
+from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.record import JsonObject
 from remit.core.run.signals import Signal
 from remit.observe.people.packets import GROUP_MARK
@@ -54,7 +55,19 @@ def approve(
     if edit and (is_group or text or changed is not None):
         raise wrong_usage("--edit changes orders that one question lists; give nothing else with it")
     edits = dict(map(_edit_in, edit))
-    answer = PacketAnswer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments), full, edits)
+    if len(edits) < len(edit):
+        raise wrong_usage("--edit names an order twice; say of each once what becomes of it")
+    answer = PacketAnswer(
+        kind=Signal.APPROVE,
+        name=packet,
+        payload=payload,
+        by=by or keyboard_user(),
+        version=version,
+        only=only,
+        is_partial=bool(arguments),
+        is_full=full,
+        edits=edits,
+    )
     return give_answer(answer, common, terminal)
 
 
@@ -65,4 +78,4 @@ def _edit_in(said: str) -> tuple[int, JsonObject | None]:
         raise wrong_usage(
             f"--edit {said[:SHOWN_CHARS_MAX]!r} names no order; write it as 2=JSON, or 2= to leave it out"
         )
-    return int(number), arguments_from(None, text)
+    return int(number), object_in_option(text, f"--edit {number}=") if text else None

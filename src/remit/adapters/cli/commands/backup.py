@@ -11,6 +11,8 @@ from remit.adapters.cli.screen.amounts import size
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 
+_WAY_BACK = "put the folder in the place of the store"
+
 
 def backup(
     folder: Annotated[Path, Parameter(name="FOLDER", help="Where to; a folder that is not there yet.")],
@@ -22,9 +24,11 @@ def backup(
     """Copy a store that may be in use to a new folder, and verify the copy."""
 
     async def copy() -> int:
-        from remit.assemble import back_up, opened_to_read, settings_of
+        from remit.assemble import opened_to_read, settings_of
+        from remit.assemble_wire import back_up
 
-        size_bytes = back_up(common.settings(), folder)
+        settings = common.settings()
+        size_bytes = await back_up(settings, folder)
         async with opened_to_read(settings_of(home=folder)) as system:
             runs = await system.archive.runs(with_children=True)
             found = [await system.archive.verify(entry.run_id) for entry in runs]
@@ -37,7 +41,8 @@ def backup(
             for run_id in bad:
                 terminal.remark(f"run {run_id} FAILED verification; `remit verify {run_id}` says what is wrong with it")
             if not bad:
-                terminal.line("all are as they were written; to restore, put the folder in the place of the store")
+                way = f"remit import {folder} --store ADDRESS" if settings.store else _WAY_BACK
+                terminal.line(f"all are as they were written; to restore, {way}")
         return EXIT_FAILED if bad else EXIT_OK
 
     return in_loop(copy())

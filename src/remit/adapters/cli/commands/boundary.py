@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import as_usage, boundary_given, wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions
-from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped
+from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.limits.boundary import BoundaryMode, boundary_version
@@ -72,15 +72,16 @@ def check(
         drawn = None if graph is None else graph_in(graph)
     found = check_boundary(boundary, registry.definitions, drawn, registry.keyless)
     too_high = _too_high(found.tier) if drawn is not None else None
+    is_faulty = any(tool.faults for tool in found.tools)
     if terminal.is_json:
         error = {} if too_high is None else {"error": {"code": too_high.code, "message": too_high.message}}
         terminal.values({**_checked_values(found), **error})
-        return EXIT_OK if too_high is None else EXIT_FAILED
+        return EXIT_OK if too_high is None and not is_faulty else EXIT_FAILED
     lines = _checked_lines(found, has_tools=bool(tools), is_full=full)
-    print_lines(terminal, wrapped(terminal, lines, _INDENT))
+    print_lines(terminal, wrapped_lines(terminal, lines, _INDENT))
     if too_high is not None:
         raise too_high
-    return EXIT_OK
+    return EXIT_FAILED if is_faulty else EXIT_OK
 
 
 def show(
@@ -102,7 +103,7 @@ def show(
     elif terminal.is_json:
         terminal.values({"name": shown.name, "version": shown.version, "boundary": shown.said})
     else:
-        print_lines(terminal, wrapped(terminal, _shown_lines(shown), _INDENT))
+        print_lines(terminal, wrapped_lines(terminal, _shown_lines(shown), _INDENT))
     return EXIT_OK
 
 
@@ -125,7 +126,7 @@ def diff(
         }
         terminal.values({**sides, "same": not found, "differences": [_difference_values(one) for one in found]})
     elif found:
-        print_lines(terminal, wrapped(terminal, _difference_lines(found), _INDENT))
+        print_lines(terminal, wrapped_lines(terminal, _difference_lines(found), _INDENT))
     else:
         terminal.line(f"{_said(before.name)} and {_said(after.name)} are the same: version {boundary_version(after)}")
     return EXIT_FAILED if found else EXIT_OK
@@ -170,6 +171,7 @@ def _checked_lines(found: BoundaryChecked, *, has_tools: bool, is_full: bool) ->
         says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
         yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
+    yield from _fault_lines(found.tools)
     yield from _trial_lines(found.tools, is_full=is_full)
     yield from _condition_lines(found, is_full=is_full)
     if found.uncharged:
@@ -192,17 +194,27 @@ def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
             yield ((f"  {tool.tool if not place else '':<{width}}", Ink.BOLD), (line, Ink.PLAIN))
 
 
+def _fault_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
+    """What tools declare and cannot be so."""
+    for tool in tools:
+        for fault in tool.faults:
+            yield (("wrong    ", Ink.BAD), (f"{tool.tool}  ", Ink.BOLD), (_said(fault), Ink.PLAIN))
+
+
 def _trial_lines(tools: Sequence[ToolReport], *, is_full: bool) -> Iterator[Line]:
     """What the gate does to made-up calls, and what could be declared."""
     tried = [tool for tool in tools if tool.trials or tool.patch]
     if tried:
         yield (("made-up calls, as the gate judges them:", Ink.PLAIN),)
     for tool in tried:
-        is_fine = all((trial.decision == "allow") is (trial.tries == _ORDERED) for trial in tool.trials)
+        is_fine = not tool.faults and all(
+            (trial.decision == "allow") is (trial.tries == _ORDERED) for trial in tool.trials
+        )
         says = "; ".join(f"{trial.tries}: {trial.decision} {trial.code}".strip() for trial in tool.trials)
         yield ((f"  {tool.tool}  ", Ink.BOLD), (says, Ink.GOOD if is_fine else Ink.WAITS))
         if is_full or not is_fine:
-            yield from (((f"    {_said(trial.request)}", Ink.FAINT),) for trial in tool.trials[:1])
+            told = [trial.request or "; ".join(trial.reasons) for trial in tool.trials[:1]]
+            yield from (((f"    {_said(text)}", Ink.FAINT),) for text in told)
         if is_full:
             yield from (((f"    {_said(kind)}", Ink.FAINT),) for kind in tool.kinds)
         if tool.patch:

@@ -9,52 +9,56 @@ from uuid import uuid4
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.event_loop import in_loop, served
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, os_user
+from remit.adapters.cli.options import COMMON, CommonOptions, keyboard_user, person_said
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
+from remit.core.run.lifecycle import Outcome
 from remit.observe.plain import printable_line
 from remit.wire.payloads import delivered, posted
 from remit.wire.wire_records import UserMessage, UserResponse
 from remit.wire.wire_texts import moment
 
 if TYPE_CHECKING:
-    from remit.assemble_wire import Broker
+    from remit.assemble_wire import Broker, ToldCheck
 
 CLI = "cli"
 _KEPT_S = 24 * 3_600
-# How long replies are waited for when there is nothing more to say.
+# How long nothing may come when there is nothing more to say, while something is not answered.
 _LAST_S = 5.0
 # With these a loop has said what it had to say, for now.
 _LAST_WORDS = frozenset({"result", "error", "prompt", "text"})
+_CANCELLED = f":{Outcome.CANCELLED.value}"
 
 
 def cli(
     *,
-    user: Annotated[str, Parameter(help="Who talks; without it the user of the operating system.")] = "",
+    user: Annotated[
+        str, Parameter(converter=person_said, help="Who talks; without it the user of the operating system.")
+    ] = "",
     channel: Annotated[str, Parameter(help="Which conversation this is; a new one unless said.")] = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Talk with loops over NATS: each line is a message, and replies are printed."""
-    name, who = channel or uuid4().hex[:12], user or os_user()
+    name, who = channel or uuid4().hex[:12], user or keyboard_user()
 
     async def talk() -> int:
         from remit.assemble_wire import channel_end
 
-        async with channel_end(common.settings(), CLI, name) as broker:
+        async with channel_end(common.settings(), CLI, name) as (broker, check):
             terminal.remark(f"channel {name} of {who}: a line is a message, /help lists commands, Ctrl-D leaves")
-            printed = asyncio.create_task(_print(broker, terminal, settled := asyncio.Event()))
+            waiting = Unanswered()
+            printed = asyncio.create_task(_print(broker, check, terminal, waiting))
             try:
                 while line := await asyncio.to_thread(sys.stdin.readline):
                     if line.strip():
-                        settled.clear()
-                        await _say(broker, line.strip(), name, who)
-                async with asyncio.timeout(_LAST_S):
-                    await settled.wait()
-            except TimeoutError:
-                terminal.remark("a loop has not answered yet; its reply is kept for a day")
+                        message = _message(line.strip(), name, who)
+                        waiting.said(message.message_id)
+                        await broker.publish(posted(message), key=message.message_id, keep_s=_KEPT_S)
+                if not await waiting.is_over():
+                    terminal.remark("not everything has been answered yet; replies are kept for a day")
             finally:
                 printed.cancel()
         return EXIT_OK
@@ -62,8 +66,37 @@ def cli(
     return in_loop(talk())
 
 
-async def _say(broker: "Broker", line: str, channel: str, user: str) -> None:
-    message = UserMessage(
+class Unanswered:
+    """The messages of one end of a channel that no last word has come for."""
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()
+        self._news = asyncio.Event()
+
+    def said(self, message_id: str) -> None:
+        """A message was said."""
+        self._open.add(message_id)
+
+    def heard(self, reply: UserResponse) -> None:
+        """A reply has come: the last word about its message, or a sign that it is worked on."""
+        if reply.type in _LAST_WORDS or reply.response_id.endswith(_CANCELLED):
+            self._open.discard(reply.in_reply_to)
+        self._news.set()
+
+    async def is_over(self) -> bool:
+        """Wait until every message was answered, as long as something comes; gives whether all were."""
+        while self._open:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(_LAST_S):
+                    await self._news.wait()
+            except TimeoutError:
+                return False
+        return True
+
+
+def _message(line: str, channel: str, user: str) -> UserMessage:
+    return UserMessage(
         message_id=uuid4().hex,
         channel_type=CLI,
         channel_id=channel,
@@ -72,15 +105,22 @@ async def _say(broker: "Broker", line: str, channel: str, user: str) -> None:
         thread_id=channel,
         timestamp=moment(time.time_ns() // 1_000_000),
     )
-    await broker.publish(posted(message), key=message.message_id, keep_s=_KEPT_S)
 
 
-async def _print(broker: "Broker", terminal: Terminal, settled: asyncio.Event) -> None:
+async def _print(broker: "Broker", check: "ToldCheck", terminal: Terminal, waiting: Unanswered) -> None:
     while True:
         for handed in await broker.take():
-            reply = delivered(handed.subject, handed.data, handed.headers)
             await broker.done(handed)
-            if not isinstance(reply, UserResponse) or reply.type == "stream":
+            if code := check.objection(handed):
+                terminal.remark(
+                    f"{code}: a message under {printable_line(handed.subject)} is left out: {check.explained(code)}"
+                )
+                continue
+            reply = delivered(handed.subject, handed.data, handed.headers)
+            if not isinstance(reply, UserResponse):
+                continue
+            if reply.type == "stream":
+                waiting.heard(reply)
                 continue
             if terminal.is_json:
                 terminal.values({"type": reply.type, "content": reply.content, "in_reply_to": reply.in_reply_to})
@@ -89,8 +129,7 @@ async def _print(broker: "Broker", terminal: Terminal, settled: asyncio.Event) -
                     terminal.line(f"{reply.type}: {printable_line(line)}")
                 for action in reply.actions:
                     terminal.line(f"  /{action.signal} {action.id}")
-            if reply.type in _LAST_WORDS:
-                settled.set()
+            waiting.heard(reply)
 
 
 def hook(
@@ -117,7 +156,7 @@ def hook(
         settings = common.settings()
         async with webhook_channel(settings, callback, key_file, host=host, port=int(port)) as (channel, heard_at):
             terminal.remark(f"messages are taken at {heard_at}; Ctrl-C ends it")
-            await channel.run()
+            await served(channel.run())
         return EXIT_OK
 
     return in_loop(serve())

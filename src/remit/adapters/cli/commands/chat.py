@@ -3,10 +3,11 @@
 import asyncio
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
@@ -16,7 +17,7 @@ from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.event_loop import Interrupted, heeding
 from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from, usable
-from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, os_user
+from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, keyboard_user, person_said
 from remit.adapters.cli.pattern_options import GoalFile
 from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
@@ -54,7 +55,10 @@ def chat(
     goal: GoalFile = None,
     told: ToldOptions = NOTHING_TOLD,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
-    user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
+    user: Annotated[
+        str,
+        Parameter(converter=person_said, help="Who talks, and approves; without it the user of the operating system."),
+    ] = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -78,9 +82,10 @@ def chat(
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal, told)
-            conversation = runner.run(heeding(opening))
-            conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
+            opening = _Opening(engine, tools or (), limits=limits, caps=caps, role=role, goal=goal, told=told)
+            conversation = runner.run(heeding(_opened(opening, stack, common, narrator)))
+            conversation.session_id, conversation.user = session or conversation.session_id, user or keyboard_user()
+            conversation.user_assumed = not user
             if not is_sitting:
                 return _listen(terminal, conversation, runner)
             history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
@@ -99,18 +104,19 @@ def _options(*said: tuple[str, str]) -> str:
     return "".join(f" {name} {shlex.quote(value)}" for name, value in said if value)
 
 
-async def _opened(
-    stack: AsyncExitStack,
-    common: CommonOptions,
-    narrator: Narrator,
-    engine: str,
-    tools: "list[str] | tuple[str, ...]",
-    limits: Boundary,
-    caps: Budget,
-    role: str,
-    goal: Path | None,
-    told: ToldOptions,
-) -> ChatTerms:
+class _Opening(NamedTuple):
+    """The options of the command that say what a conversation is opened with."""
+
+    engine: str
+    tools: Sequence[str]
+    limits: Boundary
+    caps: Budget
+    role: str
+    goal: Path | None
+    told: ToldOptions
+
+
+async def _opened(opening: _Opening, stack: AsyncExitStack, common: CommonOptions, narrator: Narrator) -> ChatTerms:
     """A conversation in a session of its own, on a store that is closed with the stack."""
     from remit.assemble import RunWork, kit_for, new_run_id, opened_system, terms_for
     from remit.orchestrate.drafts import goal_at
@@ -118,10 +124,10 @@ async def _opened(
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
     narrator.progress.begin()
     try:
-        narrator.loading(f"opening {engine}")
+        narrator.loading(f"opening {opening.engine}")
         with as_usage():
-            terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
-            kit, terms = told.work(RunWork(kit_for(engine, tools, base=Path.cwd()), terms))
+            terms = replace(terms_for(opening.limits, opening.caps, role=opening.role), goal=goal_at(opening.goal))
+            kit, terms = opening.told.work(RunWork(kit_for(opening.engine, opening.tools, base=Path.cwd()), terms))
         system = await stack.enter_async_context(opened_system(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
@@ -133,8 +139,8 @@ async def _opened(
         narrator,
         session_id=new_run_id(),
         user="",
-        instructions=told.messages(),
-        orders=told.ordered(),
+        instructions=opening.told.messages(),
+        orders=opening.told.ordered(),
     )
 
 

@@ -23,13 +23,13 @@ from remit.adapters.cli.inputs import (
 )
 from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
 from remit.core.record import JsonObject
 
 TEXT_UNREADABLE = "TEXT_UNREADABLE"
 # A megabyte of text, escaped, with the largest schema and its resources.
 LINE_BYTES_MAX = 4 * 1024 * 1024
-_SHOWN_CHARS_MAX = 80
 
 
 def constrain(
@@ -53,7 +53,7 @@ def constrain(
     from remit.orchestrate.drafts import constrainer
 
     if str(file).startswith("-") and file != STDIN:
-        raise wrong_usage(f"{str(file)[:_SHOWN_CHARS_MAX]} is no option; see `remit constrain --help`")
+        raise wrong_usage(f"{str(file)[:SHOWN_CHARS_MAX]} is no option; see `remit constrain --help`")
     try:
         stack = constrainer(schema_in(schema), grammar_in(grammar), repair=not no_repair, strict=strict)
     except RequestRejected as error:

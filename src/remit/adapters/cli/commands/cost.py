@@ -6,24 +6,22 @@ Rule 1: a run that cannot be read is named and left out, and the command fails: 
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import DAYS_MAX, as_usage, text_from_file, wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.durations import DAY_MS, duration_ms
 from remit.core.failure import EXIT_FAILED, EXIT_OK
-from remit.observe.cost.cost_report import NO_PRICES, CostReport, Prices, parse_prices
+from remit.observe.cost.cost_report import NO_PRICES, CostReport, Grouping, Prices, parse_prices
 from remit.observe.plain import printable_line
 
 PRICES_UNREADABLE = "PRICES_UNREADABLE"
-
-By: TypeAlias = Literal["tenant", "day", "run", "each-run", "node", "tool", "model"]
 
 # A screenful; what is beyond it stands in one row.
 ROWS_SHOWN = 20
@@ -36,8 +34,9 @@ def cost(
         Parameter(name="RUN", help="Only these runs and what is beneath them: ids, the beginning of one, or `last`."),
     ],
     by: Annotated[
-        By, Parameter(help="What the rows stand for; `run` unless said. `each-run` has runs beneath others apart.")
-    ] = "run",
+        Grouping,
+        Parameter(help="What the rows stand for; `run` unless said. `each-run` has runs beneath others apart."),
+    ] = Grouping.RUN,
     since: Annotated[
         str, Parameter(help="Only runs that began since then: an age such as 30min, 12h, 7d or 2w, or a date, in UTC.")
     ] = "",
@@ -46,7 +45,9 @@ def cost(
         Path | None,
         Parameter(help="A YAML or JSON file that says what calls, GPU seconds and reviews cost; `-` is stdin."),
     ] = None,
-    limit: Annotated[int, Parameter(help="How many rows to show at most, 20 unless said; 0 shows all.")] = ROWS_SHOWN,
+    limit: Annotated[
+        int, Parameter(converter=whole_number, help="How many rows to show at most, 20 unless said; 0 shows all.")
+    ] = ROWS_SHOWN,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.commands.chat import chat
+from remit.adapters.cli.event_loop import leaving_by_signals
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
@@ -37,7 +38,7 @@ def dev(
     for word in (engine, *(tools or ())):
         if "\0" in word:
             raise wrong_usage("the name of an engine or of tools holds a NUL, which no worker can be started with")
-    with local_server(common.settings(), port) as address:
+    with leaving_by_signals(), local_server(common.settings(), port) as address:
         terminal.remark(f"runs are kept at {address}; other commands reach them with: --store {address}")
         there = replace(common, store=address)
         with local_workers(there.settings(), engine, tools or ()):

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import file_unusable, lines_in
+from remit.adapters.cli.export_files import file_unusable, is_folder, lines_in
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
@@ -59,7 +59,9 @@ def export(
 
 
 def bring(
-    *files: Annotated[Path, Parameter(name="FILE", help="Exports of runs; a parent before its children.")],
+    *files: Annotated[
+        Path, Parameter(name="FILE", help="Exports of runs, a parent before its children; or the folder of a backup.")
+    ],
     key: Annotated[
         str, Parameter(help="The did:key of the store that it comes from, where that is not one of yours.")
     ] = "",
@@ -68,17 +70,25 @@ def bring(
 ) -> int:
     """Take exported runs into this store, of whatever kind, so that they go on here."""
     if not files:
-        raise wrong_usage("name the files that `remit export` wrote")
+        raise wrong_usage("name the files that `remit export` wrote, or the folder that `remit backup` made")
 
     async def take() -> None:
-        from remit.assemble_wire import imported_run
+        from remit.assemble_wire import imported_run, restored
 
         for file in files:
-            run_id, turns = await imported_run(common.settings(), lines_in(file), key=key)
+            if is_folder(file):
+                copied = await restored(common.settings(), file)
+                if terminal.is_json:
+                    terminal.values(copied)
+                else:
+                    terminal.line(f"{copied.runs} runs of {file} are here, {copied.turns} turns were written")
+                continue
+            run_id, turns, is_over = await imported_run(common.settings(), lines_in(file), key=key)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "turns": turns})
             else:
-                terminal.line(f"run {run_id} is here, {turns} turns were written; go on with: remit resume {run_id}")
+                way = "" if is_over else f"; go on with: remit resume {run_id}"
+                terminal.line(f"run {run_id} is here, {turns} turns were written{way}")
 
     in_loop(take())
     return EXIT_OK

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
@@ -39,7 +39,7 @@ def fork(
 
         async with reopened(common.settings(), watcher=narrator) as system:
             run_id = (await system.archive.find(run)).run_id
-            heard = await system.fork(run_id, by=by or os_user(), at=at, why=why)
+            heard = await system.fork(run_id, by=by or keyboard_user(), at=at, why=why)
             narrator.run_id = heard.fork_id
             response = await at_rest(system, heard.fork_id)
             # A fork begins before there is a listener to it; what it came to is read off its turns.

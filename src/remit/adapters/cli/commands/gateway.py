@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.event_loop import in_loop, served
 from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from
 from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
@@ -32,6 +32,9 @@ def gateway(
     sealed: Annotated[
         bool, Parameter(help="Believe only messages that an admitted key has signed (`remit keys`).", negative="")
     ] = False,
+    root: Annotated[
+        str, Parameter(help="With --sealed, the did:key of the deployment, where this folder holds another.")
+    ] = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -47,12 +50,12 @@ def gateway(
         settings = common.settings()
         async with (
             opened_system(settings) as system,
-            serve_wire(system, settings, work, tenant_id=tenant, rules=rules, is_sealed=sealed),
+            serve_wire(system, settings, work, tenant_id=tenant, rules=rules, is_sealed=sealed, root=root),
         ):
             terminal.remark(
                 f"the wire is spoken for tenant {tenant} with {', '.join(work.kit.engines)}; Ctrl-C ends it"
             )
-            await asyncio.Event().wait()
+            await served(asyncio.Event().wait())
         return EXIT_OK
 
     return in_loop(serve())

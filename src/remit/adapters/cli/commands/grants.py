@@ -11,8 +11,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import age_ms_from, orders_in, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.inputs import age_ms_from, orders_from_file, wrong_usage
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user, whole_number
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal, json_line
 from remit.core.failure import EXIT_OK
@@ -55,8 +55,13 @@ def give(
     /,
     *,
     like: Annotated[str, Parameter(help="Cover exactly the call that a question, RUN/COMMAND, was about.")] = "",
-    times: Annotated[int, Parameter(help="How often it may be used; 0 for as often as --amount lasts.")] = 1,
-    amount: Annotated[int, Parameter(help="How much it may spend in all, in the smallest unit of its currency.")] = 0,
+    times: Annotated[
+        int, Parameter(converter=whole_number, help="How often it may be used; 0 for as often as --amount lasts.")
+    ] = 1,
+    amount: Annotated[
+        int,
+        Parameter(converter=whole_number, help="How much it may spend in all, in the smallest unit of its currency."),
+    ] = 0,
     until: Annotated[str, Parameter(help="For how long: 12h, 30d (30 days unless said).")] = "30d",
     who: Annotated[str, Parameter(help="Only for runs of this user; without it for every user of the tenant.")] = "",
     tenant: Annotated[str, Parameter(help="For runs of this tenant.")] = "",
@@ -67,19 +72,20 @@ def give(
     """Approve an effect beforehand: so often or for so much, until then."""
     if (file is None) == (not like):
         raise wrong_usage("a grant needs one order: name a FILE with it, or a question with --like RUN/COMMAND")
-    given = () if file is None else orders_in(file)
+    given = () if file is None else orders_from_file(file)
     if file is not None and len(given) != 1:
         raise wrong_usage(f"{str(file)!r} holds {len(given)} orders; a grant is of one")
-    lasts_ms = age_ms_from(until)
+    lasts_ms = age_ms_from(until, "--until")
 
     async def tell() -> None:
-        from remit.assemble import reopened
+        from remit.assemble import opened_system
 
-        async with reopened(common.settings()) as system:
+        # What is approved beforehand may be the first thing that a store is told.
+        async with opened_system(common.settings()) as system:
             order = given[0] if given else await system.grants.like(like)
             until_ms = system.grants.now_ms + lasts_ms
             found = await system.grants.give(
-                order, until_ms=until_ms, times=times, amount=amount, who=who, tenant=tenant, by=by or os_user()
+                order, until_ms=until_ms, times=times, amount=amount, who=who, tenant=tenant, by=by or keyboard_user()
             )
             _tell(terminal, found, system.grants.now_ms)
 
@@ -101,7 +107,7 @@ def revoke(
         from remit.assemble import reopened
 
         async with reopened(common.settings()) as system:
-            _tell(terminal, await system.grants.revoke(grant, by=by or os_user()), system.grants.now_ms)
+            _tell(terminal, await system.grants.revoke(grant, by=by or keyboard_user()), system.grants.now_ms)
 
     in_loop(tell())
     return EXIT_OK

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
@@ -49,7 +49,7 @@ def halt(
         raise wrong_usage("--list shows what is halted and takes nothing beside it")
     if not (listed or lift or why.strip()):
         raise wrong_usage("a halt needs a reason that others can read: --why TEXT")
-    who = by or os_user()
+    who = by or keyboard_user()
 
     async def play() -> int:
         if listed:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.export_files import plain_fields
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.run.principal import EVERY_TENANT
@@ -69,7 +69,7 @@ def admit(
         list[str] | None, Parameter(help="A subject that it may send under, in place of its role's; several times.")
     ] = None,
     tenant: Annotated[str, Parameter(help="For which tenant; every tenant unless said.")] = EVERY_TENANT,
-    days: Annotated[int, Parameter(help="For how many days; 90 unless said.")] = 90,
+    days: Annotated[int, Parameter(converter=whole_number, help="For how many days; 90 unless said.")] = 90,
     name: Annotated[str, Parameter(help="A name for people.")] = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -110,9 +110,15 @@ def account(
     tenant: Annotated[str, Parameter(name="TENANT", help="The tenant; its account has the same name.")],
     /,
     *,
-    disk: Annotated[str, Parameter(help="What its streams may take of each server's disk; 64G unless said.")] = "64G",
-    memory: Annotated[str, Parameter(help="What its streams may take of their memory; 1G unless said.")] = "1G",
-    connections: Annotated[int, Parameter(help="How many connections it may have; 256 unless said.")] = 256,
+    disk: Annotated[
+        str, Parameter(help="What its streams may take of each server's disk, such as 20G; all of it unless said.")
+    ] = "",
+    memory: Annotated[
+        str, Parameter(help="What its streams may take of their memory, such as 1G; all of it unless said.")
+    ] = "",
+    connections: Annotated[
+        int, Parameter(converter=whole_number, help="How many connections it may have; 256 unless said.")
+    ] = 256,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 
@@ -75,7 +75,7 @@ def ack(
 
         async with reopened(common.settings()) as system:
             run_id = (await system.archive.find(run)).run_id
-            receipt = await system.queues.acknowledge(run_id, by or os_user())
+            receipt = await system.queues.acknowledge(run_id, by or keyboard_user())
         if terminal.is_json:
             terminal.values(receipt)
         else:

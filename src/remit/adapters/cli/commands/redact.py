@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import InputUnusable, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 
@@ -40,7 +40,7 @@ def redact(
     async def take_out() -> int:
         from remit.assemble import reopened_store, system_on, vault_for
 
-        settings, who = common.settings(), by or os_user()
+        settings, who = common.settings(), by or keyboard_user()
         vault = None
         # Secrets that cannot be read do not prevent a redaction.
         with suppress(RemitError):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.run.signals import Signal
@@ -22,4 +22,4 @@ def reject(
 ) -> int:
     """Say no to what a run asks; nothing is loaded, and the run rests unless driven."""
     payload = {"reason": reason} if reason else {}
-    return give_answer(PacketAnswer(Signal.REJECT, packet, payload, by or os_user(), version), common, terminal)
+    return give_answer(PacketAnswer(Signal.REJECT, packet, payload, by or keyboard_user(), version), common, terminal)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
@@ -41,7 +41,7 @@ def restore(
     if accept and not why.strip():
         raise wrong_usage("--accept takes a reason; say it with --why")
     if accept:
-        return _accepted(run, by or os_user(), why, common, terminal)
+        return _accepted(run, by or keyboard_user(), why, common, terminal)
 
     async def look() -> StoreInDoubt:
         from remit.assemble import opened_to_read
@@ -88,7 +88,8 @@ def _lines(found: StoreInDoubt) -> Iterator[str]:
             yield f"    it may have been done: {what}"
         yield f"    go on as a fork that asks before any change: remit restore {run.run_id} --accept --why TEXT"
     for run in found.missing:
-        yield f"run {run.run_id} is gone, and was not deleted; {run.signed + 1} turns of it were signed{_ended(run)}"
+        signed = f"{run.signed + 1} turns of it were signed" if run.signed >= 0 else "what it did is unknown"
+        yield f"run {run.run_id} is gone, and was not deleted; {signed}{_ended(run)}"
     if found.is_log_lost:
         yield "heads.log is gone or empty, although heads were signed; what else is missing is unknown"
     if found.is_log_damaged:

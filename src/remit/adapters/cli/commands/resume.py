@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.attendance import attended
 from remit.adapters.cli.commands.runs import asked_in
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
@@ -47,7 +47,7 @@ def resume(
     if every == bool(run):
         raise wrong_usage("give a run, or --all, and not both")
     narrator = Narrator(terminal, teller=None if terminal.is_json else RunTeller(terminal))
-    accepts = (by or os_user()) if accept_tools else ""
+    accepts = (by or keyboard_user()) if accept_tools else ""
 
     async def play() -> int:
         from remit.assemble import reopened
@@ -59,9 +59,9 @@ def resume(
             resumed, teller = await _resumed(system, terminal, narrator, accepts)
             if (await system.state_of(narrator.run_id)).place.paused:
                 # A user who names a run wants it to go on; it may have been paused by a no, which loads nothing.
-                await deliver(system, signal_from(by or os_user(), Signal.RESUME, narrator.run_id, {}))
+                await deliver(system, signal_from(by or keyboard_user(), Signal.RESUME, narrator.run_id, {}))
                 resumed = await at_rest(system, narrator.run_id)
-            response, left = await attended(terminal, system, resumed, narrator, by=by or os_user(), is_full=full)
+            response, left = await attended(terminal, system, resumed, narrator, by=by or keyboard_user(), is_full=full)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=full, seen=left
             )

@@ -23,7 +23,8 @@ from remit.adapters.cli.options import (
     Full,
     RoleName,
     SamplingOptions,
-    os_user,
+    keyboard_user,
+    person_said,
 )
 from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.screen.narration import Narrator, narrated
@@ -119,7 +120,9 @@ def run(
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
     timeout: WorkTime = "",
     no_foresee: NoForesee = False,
-    user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
+    user: Annotated[
+        str, Parameter(converter=person_said, help="For whom it runs; without it the user of the operating system.")
+    ] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
     full: Full = False,
     told: ToldOptions = NOTHING_TOLD,
@@ -141,12 +144,14 @@ def run(
             session_id=session,
             hints=sampling.hints(_timeout_ms(timeout, limits, caps)),
             output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
-            user_id=user or os_user(),
+            user_id=user or keyboard_user(),
+            user_assumed=not user,
             tenant_id=tenant,
             orders=told.ordered(),
         )
     )
-    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)
+    routing = Routing(router or Routing.AUTO)
+    wanted = Wanted(engine, tools or (), limits, caps, graph=graph, router=routing, downgrade=downgrade, role=role)
     return _played(terminal, common, request, lambda: told.work(pattern.work(wanted, request, asked)), is_full=full)
 
 
@@ -170,7 +175,7 @@ def _played(
         kit, terms = ready()
         async with opened_system(common.settings(), watcher=narrator) as system:
             begun = await system.run(request, kit, terms)
-            response, left = await attended(terminal, system, begun, narrator, by=os_user(), is_full=is_full)
+            response, left = await attended(terminal, system, begun, narrator, by=keyboard_user(), is_full=is_full)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left
             )

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import columns_of, wrapped_text
 from remit.adapters.cli.screen.terminal import Terminal
@@ -44,7 +44,9 @@ _GAP = "  "
 
 def runs(
     *,
-    limit: Annotated[int, Parameter(help="How many to list at most, 20 unless said; 0 lists all.")] = RUNS_SHOWN,
+    limit: Annotated[
+        int, Parameter(converter=whole_number, help="How many to list at most, 20 unless said; 0 lists all.")
+    ] = RUNS_SHOWN,
     open: Annotated[bool, Parameter(help="Only runs that have not ended.")] = False,  # noqa: A002  # its name at the door
     waiting: Annotated[bool, Parameter(help="Only runs that wait for a person.")] = False,
     children: Annotated[bool, Parameter(help="Runs that other runs started, too.")] = False,

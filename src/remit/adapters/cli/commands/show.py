@@ -7,9 +7,9 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, Full, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, Full, RunName, whole_number
 from remit.adapters.cli.response_lines import LINE_CHARS_MAX
-from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped
+from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped_lines
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
 from remit.adapters.cli.screen.single_turn import folded_lines, turn_lines, turn_values
 from remit.adapters.cli.screen.terminal import Terminal
@@ -24,7 +24,9 @@ def show(
     run: RunName,
     /,
     *,
-    turn: Annotated[int | None, Parameter(help="Only this turn, with everything it holds.")] = None,
+    turn: Annotated[
+        int | None, Parameter(converter=whole_number, help="Only this turn, with everything it holds.")
+    ] = None,
     full: Full = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -53,7 +55,7 @@ def show(
             if seen.response.error is not None:
                 terminal.line(f"{'finished' if seen.explanation.steps else 'said'} last, and no answer:")
             content = ([(line, Ink.PLAIN)] for line in folded_lines(seen.response.content, LINE_CHARS_MAX))
-            print_lines(terminal, wrapped(terminal, content, 0))
+            print_lines(terminal, wrapped_lines(terminal, content, 0))
 
     in_loop(look())
     return EXIT_OK

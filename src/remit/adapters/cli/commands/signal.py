@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
@@ -47,7 +47,7 @@ def signal(
         raise wrong_usage("TEXT and --reason say the same; give one of them")
     text = text or reason
     if text and told not in _TEXT_KEYS:
-        raise wrong_usage(f"{kind} takes no text; only {' and '.join(_TEXT_KEYS)} do")
+        raise wrong_usage(f"{kind} takes no text; only {', '.join(_TEXT_KEYS)} do")
     payload: JsonObject = {_TEXT_KEYS[told]: text} if text else {}
     narrator = Narrator(terminal)
 
@@ -58,7 +58,7 @@ def signal(
             run_id = (await system.archive.find(run)).run_id
             if told is Signal.RESUME and not terminal.is_json:
                 narrator.teller = await caught_up(system, run_id, terminal)
-            heard = await deliver(system, signal_from(by or os_user(), told, run_id, payload))
+            heard = await deliver(system, signal_from(by or keyboard_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, RunName
+from remit.adapters.cli.options import COMMON, CommonOptions, RunName, whole_number
 from remit.adapters.cli.screen.bars import budget_lines
-from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, wrapped
+from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, wrapped_lines
 from remit.adapters.cli.screen.glance import standing_in_words
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, Marks, tree_lines
@@ -35,7 +35,12 @@ def trace(
     run: RunName,
     /,
     *,
-    last: Annotated[int, Parameter(help="Only what the last so many turns had a part in; 0, the default, is all.")] = 0,
+    last: Annotated[
+        int,
+        Parameter(
+            converter=whole_number, help="Only what the last so many turns had a part in; 0, the default, is all."
+        ),
+    ] = 0,
     turns: Annotated[bool, Parameter(help="The turns themselves: what arrived, was ruled and was ordered.")] = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -61,7 +66,7 @@ def trace(
             print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
             canvas = Canvas(_marks(terminal), columns_of(terminal), children, stands)
-            print_lines(terminal, wrapped(terminal, _head(told.manifest.role, told.loop), len(_ROLE)))
+            print_lines(terminal, wrapped_lines(terminal, _head(told.manifest.role, told.loop), len(_ROLE)))
             print_lines(terminal, tree_lines(outline_of(told.reading, last=last), canvas))
             print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
 

@@ -12,11 +12,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.inputs import InputUnusable
 from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
 from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.observe.views.named_addresses import StoreNamed
 
+TRUST_NEEDS_FOLDER = "TRUST_NEEDS_FOLDER"
 _YES = frozenset({"y", "yes"})
 
 
@@ -34,6 +36,9 @@ def trust(
     from remit.assemble import accept_store, look_at_store, settings_of
 
     settings = common.settings() if store is None else settings_of(home=store)
+    if settings.store:
+        way_out = "name a folder; keys of other machines that share a cluster are named in REMIT_TRUST"
+        raise InputUnusable(TRUST_NEEDS_FOLDER, f"a store on servers has no key of its own to trust; {way_out}")
     seen = in_loop(look_at_store(settings))
     if not terminal.is_json:
         for line in _lines(seen):

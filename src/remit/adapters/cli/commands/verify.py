@@ -11,16 +11,12 @@ from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
+from remit.core.journal.signing import DID
 from remit.core.journal.storage import SignedHead
 from remit.observe.proof.export import read_export, verify_export
 from remit.observe.proof.findings import Verification
-
-# How the name of every signer begins.
-DID = "did:key:z"
-
-
-_SHOWN_CHARS_MAX = 80
 
 
 def verify(
@@ -38,7 +34,7 @@ def verify(
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
     if key and not key.startswith(DID):
-        raise wrong_usage(f"--key {key[:_SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
+        raise wrong_usage(f"--key {key[:SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
     if every == bool(run):
         raise wrong_usage("give a run or a file, or --all, and not both")
     if every:

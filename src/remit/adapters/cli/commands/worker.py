@@ -6,20 +6,28 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import Parameter
 
 from remit.adapters.cli.event_loop import in_loop
+from remit.adapters.cli.export_files import plain_fields
 from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
+from remit.observe.plain import printable_line
 
 if TYPE_CHECKING:
     from remit.assemble import Settings
     from remit.assemble_workers import Serving
     from remit.core.journal.queued import DeadLetter
 
-Concurrency: TypeAlias = Annotated[int, Parameter(help="How many at a time: runs, or calls of each model or tool.")]
+Concurrency: TypeAlias = Annotated[
+    int, Parameter(converter=whole_number, help="How many at a time: runs, or calls of each model or tool.")
+]
 Nats: TypeAlias = Annotated[str, Parameter(help="The servers of the cluster, nats://HOST:PORT; else --store says it.")]
-Metrics: TypeAlias = Annotated[int, Parameter(help="The port that serves /metrics and /health; none unless said.")]
+Metrics: TypeAlias = Annotated[
+    int, Parameter(converter=whole_number, help="The port that serves /metrics, /health and /live; none unless said.")
+]
 _CONCURRENCY = 8
+# How long what comes of an errand is waited for, and how much of it is shown.
+_WAIT_S, _SAID_CHARS_MAX = 10, 400
 _RUNS = 100
 
 
@@ -79,7 +87,12 @@ def tools(
 
 def letters(
     *,
-    replay: Annotated[int, Parameter(help="Send the errand with this number again.")] = 0,
+    replay: Annotated[
+        int | None, Parameter(converter=whole_number, help="Send the errand with this number again.")
+    ] = None,
+    wait: Annotated[
+        int, Parameter(converter=whole_number, help="How many seconds what comes of it is waited for; 10 unless said.")
+    ] = _WAIT_S,
     nats: Nats = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -88,8 +101,20 @@ def letters(
     from remit.assemble_workers import dead_letters, replay_letter
 
     settings = _settings(common, nats)
-    if replay:
-        _show(terminal, in_loop(replay_letter(settings, replay)))
+    if replay is not None:
+        if replay < 1:
+            raise wrong_usage(
+                f"--replay={replay} is no number of a letter; `remit worker letters` lists those there are"
+            )
+        letter, came, said = in_loop(replay_letter(settings, replay, max(wait, 0)))
+        if terminal.is_json:
+            terminal.values({**plain_fields(letter), "came": came, "outcome": said})
+        else:
+            _show(terminal, letter)
+            terminal.line(printable_line(said, _SAID_CHARS_MAX))
+            terminal.remark(
+                "its run hears of that where the call was in doubt; one that has settled it changes nothing"
+            )
         return EXIT_OK
     found = in_loop(dead_letters(settings))
     for letter in found:

@@ -22,6 +22,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.attendance import is_attended
+from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.live_lines import clear_remains
 from remit.adapters.cli.screen.terminal import Terminal
@@ -67,6 +68,8 @@ def demo(
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
     from remit.assemble import kit_for
 
+    if common.store:
+        raise wrong_usage("the demo keeps its runs in a folder of its own; leave --store out")
     # A model that cannot be asked is said at once, before anything is made or told.
     kit_for(engine, base=folder.absolute(), settings=common.settings())
     desk = Desk(terminal, set_up(folder), common.home, shown=str(folder))

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from remit.adapters.cli.screen.colours import Ink, Line
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, Text
+from remit.observe.fact import Fact, FactKind
 from remit.observe.figures import duration
 from remit.observe.plain import printable_line
-from remit.observe.reading import NOT_PASSED, UNREAD, Fact, FactKind, Reading
+from remit.observe.reading import NOT_PASSED, UNREAD, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, StepKind
 
 # Enough to recognise a call, and little enough to stay beside its name.

@@ -47,7 +47,7 @@ def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
 
 
 def remark_line(terminal: Terminal, line: Line) -> None:
-    """Say a line beside the answer: at a terminal wrapped_text between words, in colour where it is wanted."""
+    """Say a line beside the answer: at a terminal wrapped between words, in colour where it is wanted."""
     if not terminal.is_watched:
         terminal.remark("".join(text for text, _ in line))
         return
@@ -57,7 +57,7 @@ def remark_line(terminal: Terminal, line: Line) -> None:
 
 
 def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
-    """A line on as many rows as it takes, each of so many cells, wrapped_text between words; those that follow are set in."""
+    """A line on as many rows as it takes, each of so many cells, wrapped between words; those that follow are set in."""
     row: list[Piece] = []
     used, width = 0, max(columns - indent, _WORDS_MIN)
     for text, ink in line:
@@ -79,14 +79,14 @@ def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
 
 
 def print_prose(terminal: Terminal, text: str) -> None:
-    """Answer with sentences: one line for programs, and at a terminal as many as it takes, wrapped_text between words."""
+    """Answer with sentences: one line for programs, and at a terminal as many as it takes, wrapped between words."""
     shown = printable(text)
     for line in wrapped_text(shown, columns_of(terminal)) if terminal.is_a_terminal else [shown]:
         terminal.line(line)
 
 
-def wrapped(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[Line]:
-    """Lines as a terminal has room for them, wrapped_text between words and set in where they go on; elsewhere as they are."""
+def wrapped_lines(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[Line]:
+    """Lines as a terminal has room for them, wrapped between words and set in where they go on; elsewhere as they are."""
     if not terminal.is_a_terminal:
         yield from lines
         return
@@ -96,9 +96,9 @@ def wrapped(terminal: Terminal, lines: Iterable[Line], indent: int) -> Iterator[
 
 
 def wrapped_text(text: str, columns: int, first_columns: int = 0) -> list[str]:
-    """A text on lines of so many cells at most, wrapped_text between words; the first line may have less room.
+    """A text on lines of so many cells at most, wrapped between words; the first line may have less room.
 
-    Only a word that is longer than a line is wrapped_text itself.
+    Only a word that is longer than a line is wrapped itself.
     """
     lines, room = [""], first_columns or columns
     for word in text.split(" "):

@@ -5,21 +5,23 @@ Rule 2: whatever is long is cut, counted, or named by where the rest stands.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from remit.adapters.cli.response_lines import question_lines, time_text
 from remit.adapters.cli.screen.amounts import usage
 from remit.adapters.cli.screen.bars import budget_lines
-from remit.adapters.cli.screen.colours import Ink, Line, wrapped
+from remit.adapters.cli.screen.colours import Ink, Line, wrapped_lines
 from remit.adapters.cli.screen.terminal import Terminal, json_line
 from remit.core.journal.storage import RunEntry, SignedHead
 from remit.core.record import JsonObject, Record
-from remit.core.run.contract import ExecutionContext, SystemResponse, ToolCallMade
+from remit.core.run.contract import GUARD_MODE, ExecutionContext, SystemResponse, ToolCallMade
 from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
+from remit.core.work.goal import PPM
 from remit.core.work.plan import PlanTrace
 from remit.observe.places import percent
-from remit.observe.plain import printable_line
+from remit.observe.plain import by_whom, printable_line
 from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, PerformedStep
 from remit.observe.views.explain import Explanation, RunStanding
 from remit.observe.views.plans_and_votes import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
@@ -41,7 +43,6 @@ OUTPUT_CHARS_MAX = 120
 # The word before each fact, and the room that it has.
 WORD_CHARS = 12
 PAUSED, HALTED, OPEN = "paused", "halted", "open"
-_PPM = 1_000_000
 _STEP_INKS = {FINISHED: Ink.GOOD, FAILED: Ink.BAD, CUT_OFF: Ink.BAD, UNDER_WAY: Ink.WAITS, NOT_BEGUN: Ink.FAINT}
 
 
@@ -82,7 +83,7 @@ async def glance_at(system: "System", run_id: str, *, is_full: bool = False) -> 
 
 
 def glance_values(seen: Glance) -> JsonObject:
-    """The same for programs."""
+    """A glance as values, for programs."""
     return {
         "entry": seen.entry,
         "response": seen.response,
@@ -100,8 +101,8 @@ def glance_values(seen: Glance) -> JsonObject:
 
 
 def glance_lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
-    """The same for people, without the answer; what does not fit a line goes on in the next."""
-    return wrapped(terminal, _lines(terminal, seen), WORD_CHARS)
+    """A glance as lines for people, without the answer; what does not fit a line goes on in the next."""
+    return wrapped_lines(terminal, _lines(terminal, seen), WORD_CHARS)
 
 
 def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
@@ -149,13 +150,12 @@ def standing_in_words(entry: RunEntry, standing: RunStanding) -> str:
         reason = printable_line(standing.reason, TEXT_CHARS_MAX)
         return f"halted{where}: {_name(standing.error)} is halted by {_name(standing.by)}: {reason}"
     if entry.waiting_for and standing.paused:
-        runs = ", ".join(map(_name, standing.paused))
+        beneath = zip_longest(standing.paused, standing.paused_by, fillvalue="")
+        runs = ", ".join([f"{_name(run)}{by_whom(by)}" for run, by in beneath])
         return f"waits: {entry.waiting_for}{where}; paused beneath it: {runs}"
-    return f"waits: {entry.waiting_for}{where}" if entry.waiting_for else f"{standing.status}{where}"
-
-
-# How a run is listed whose calls an agent elsewhere proposes and makes.
-GUARDED = "guard"
+    if entry.waiting_for:
+        return f"waits: {entry.waiting_for}{where}"
+    return f"{standing.status}{where}{by_whom(standing.by)}"
 
 
 def next_commands(entry: RunEntry, standing: RunStanding, response: SystemResponse) -> Iterator[str]:
@@ -171,7 +171,7 @@ def next_commands(entry: RunEntry, standing: RunStanding, response: SystemRespon
             yield f"remit resume {printable_line(paused, NAME_CHARS_MAX)}"
     elif standing.status == PAUSED:
         yield f"remit resume {run_id}"
-    elif entry.listing.mode == GUARDED:
+    elif entry.listing.mode == GUARD_MODE:
         # Only the agent elsewhere goes on with its conversation; others may end it.
         if standing.status == OPEN:
             yield f"remit signal {run_id} cancel"
@@ -259,7 +259,7 @@ def _steps(steps: tuple[StepTold, ...]) -> Iterator[Line]:
 def _figures(response: SystemResponse) -> Iterator[Line]:
     """How surely the answer stands, and what the models used, with their rate where it was measured."""
     if response.confidence is not None:
-        said = percent(round(response.confidence * _PPM))
+        said = percent(round(response.confidence * PPM))
         yield _fact("confidence", f"{said} by {response.confidence_source}")
     if said := usage(response.token_usage):
         yield _fact("usage", said)

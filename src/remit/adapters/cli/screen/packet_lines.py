@@ -77,7 +77,7 @@ _WITHIN = f"{_INDENT}  "
 def asked_lines(
     packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX, is_full: bool = False
 ) -> Iterator[Line]:
-    """All that is asked together, with how to answer it; values up to so many characters, 0 for all, as in full."""
+    """The questions of a packet, with how to answer them; values up to so many characters, 0 for all, as in full."""
     lines = packet_lines if is_full else partial(short_lines, value_chars_max=value_chars_max)
     if len(packet) > 1:
         yield (
@@ -119,7 +119,7 @@ def orders_asked(asked: Approval) -> list[JsonObject]:
 
 
 def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval], *, is_full: bool = False) -> Iterator[Line]:
-    """All that is answered together, each with the answer it gets."""
+    """The questions of a packet that are answered together, each with the answer it gets."""
     lines = packet_lines if is_full else partial(short_lines, value_chars_max=VALUE_CHARS_MAX)
     for asked in packet:
         first, *rest = lines(asked)
@@ -195,7 +195,7 @@ def _is_supplied(origin: ValueOrigin) -> bool:
 
 
 def packet_lines(asked: Approval) -> Iterator[Line]:
-    """All that is known of a question, with nothing cut."""
+    """A question in full, with nothing cut."""
     yield from _head(asked)
     yield from _answer(asked)
     yield from _arguments(asked)
@@ -260,11 +260,15 @@ def _rest(asked: Approval, chars_max: int) -> Line:
 def _answer(asked: Approval, value_chars_max: int = 0) -> Iterator[Line]:
     """The answer that is to stand, and the version that a yes is bound to."""
     if orders_asked(asked):
-        # Each line is a line of the list: a person reads it whole before it is confirmed.
-        lines = [part for line in asked.answer.split("\n") for part in _folded(printable_line(line, ORDER_CHARS_MAX))]
-        yield from (((_INDENT, Ink.FAINT), (line, Ink.PLAIN)) for line in lines)
+        yield from listed_lines(asked.answer)
     elif asked.answer:
         yield from _argument("answer", asked.answer, value_chars_max)
+
+
+def listed_lines(listed: str) -> Iterator[Line]:
+    """A list of orders. Each line is a line of the list: a person reads it whole before it is confirmed."""
+    lines = [part for line in listed.split("\n") for part in _folded(printable_line(line, ORDER_CHARS_MAX))]
+    yield from (((_INDENT, Ink.FAINT), (line, Ink.PLAIN)) for line in lines)
 
 
 def _arguments(asked: Approval) -> Iterator[Line]:

@@ -89,7 +89,7 @@ class Progress:
         return [words, *(line for line in [_joined(self._bars(meter), columns - 1)] if line)]
 
     def _bars(self, meter: Meter) -> Iterator[str]:
-        """Those dimensions that move: the clock, which goes on between two turns, and then the fullest first."""
+        """A bar for each dimension that moves: the clock, which goes on between two turns, and then the fullest first."""
         now = [self._clocked(spent) if spent.dimension == _CLOCK else spent for spent in meter.spent]
         moving = [spent for spent in now if spent.used and spent.cap]
         for spent in sorted(moving, key=_rank)[:BARS_MAX]:

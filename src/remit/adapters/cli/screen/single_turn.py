@@ -12,7 +12,7 @@ from remit.adapters.cli.screen.terminal import escaped, json_line, plain_values
 from remit.core.journal.storage import BlobMissing
 from remit.core.journal.turn import Turn
 from remit.core.record import BlobRef, JsonObject, Record, Text
-from remit.observe.history import references
+from remit.observe.linked_turns import references
 from remit.observe.views.trace import turn_parts
 
 _NOTHING = ("", b"", (), 0, None)
@@ -34,7 +34,7 @@ async def turn_values(turn: Turn, fetch: Callable[[Text], Awaitable[str]]) -> Js
 
 
 def turn_lines(values: JsonObject, columns: int) -> Iterator[Line]:
-    """The same for people."""
+    """A turn as lines for people."""
     yield (
         (f"turn {values['seq']}", Ink.BOLD),
         (f"  {time_text(values['at_ms'])}  kernel {values['kernel']}", Ink.FAINT),

@@ -23,12 +23,14 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.journal.turn import Turn
 from remit.core.record import Text
 from remit.core.run.contract import ConfidenceSource, SystemResponse
+from remit.core.work.goal import PPM
 from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
+from remit.observe.fact import Fact, FactKind
 from remit.observe.figures import duration
 from remit.observe.places import Places, beginning, gave, percent, places_of
 from remit.observe.plain import printable_line
-from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
+from remit.observe.reading import NOT_PASSED, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, PerformedStep, StepKind
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 # As long as a name may be and still leave room for what the step gave.
 NAME_CHARS_MAX = 40
-_PPM = 1_000_000
 
 
 class WorkTeller:
@@ -96,7 +97,8 @@ class WorkTeller:
             case FactKind.NOTED, StepKind.NOTE if step.name == NOT_PASSED:
                 yield _line(REFUSED, self._step, f"sends it back: {printable_line(step.reason, REASON_CHARS_MAX)}")
             case FactKind.NOTED, StepKind.REFUSED:
-                why = f"refused ({step.code}): {printable_line(step.reason, REASON_CHARS_MAX)}"
+                tool = printable_line(step.name, NAME_CHARS_MAX)
+                why = f"{tool} was refused ({step.code}): {printable_line(step.reason, REASON_CHARS_MAX)}"
                 yield _line(REFUSED, self._step, why)
             case FactKind.ENTERED, _ if step.name in self._entrances:
                 yield self._begun(self._entrances[step.name], fact.at_ms, places)
@@ -129,7 +131,7 @@ class WorkTeller:
             return f"{count} were finished: {names}; what they gave: remit show {response.run_id}"
         if response.confidence is None or response.confidence_source is not ConfidenceSource.VOTING:
             return ""
-        surely = f"confidence {percent(round(response.confidence * _PPM))}"
+        surely = f"confidence {percent(round(response.confidence * PPM))}"
         if (vote := self._reading.counted) is None:
             return surely
         # How many failed is among the warnings of the response.

@@ -1,4 +1,4 @@
-"""Keeping the WAL short: what it holds is moved into the database, in a thread, while all others go on.
+"""Checkpoints: what the WAL holds is moved into the database, in a thread, while all others go on.
 
 Rule 1: a checkpoint syncs twice, so it never runs on the event loop.
 Rule 2: a checkpoint that cannot finish loses nothing; the next one takes the rest along.
@@ -10,7 +10,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
-from remit.backend.embedded.disk.database import DATABASE, connect
+from remit.backend.embedded.disk.database import DATABASE, connect_to_database
 from remit.backend.embedded.disk.tables import MIGRATIONS
 
 # Two syncs for this much are lost among its writes, and reading it again after a crash takes a few hundredths of a
@@ -50,7 +50,7 @@ class Checkpointer:
 
     def _checkpoint(self) -> None:
         try:
-            with closing(connect(self._path, busy_wait_ms=_WAIT_MS_MAX)) as connection:
+            with closing(connect_to_database(self._path, busy_wait_ms=_WAIT_MS_MAX)) as connection:
                 # Most of it while others write, the few pages that came meanwhile while they cannot: as long as
                 # a process writes all the time, the WAL would otherwise never begin anew.
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

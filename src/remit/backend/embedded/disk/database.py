@@ -1,13 +1,16 @@
-"""The file: how it is made, opened, read and kept open.
+"""The database file: how it is made, opened, read and kept open.
 
 Rule 1: only SQLite opens or closes remit.db in this process; closing any other descriptor of it would drop the
         locks that SQLite holds on it. Its WAL carries no locks and may be opened.
 Rule 2: a connection commits without syncing (NORMAL); a writer that needs a turn to outlive the power syncs the WAL.
 Rule 3: opening makes what is missing, and leaves what it finds.
+Rule 4: nothing is closed while a thread uses it: SQLite would read memory that it has given back. Closing waits, and who comes
+        later is told STORE_CLOSED.
 """
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,29 +41,57 @@ BUSY_WAIT_MS_MAX = 10_000
 _RETRY_S = 0.01
 
 
+class Users:
+    """Counts the threads that use what a store has open: `with users`. Closing waits until none does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition(threading.Lock())
+        self._count = 0
+        self._is_closed = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._is_closed:
+                raise disk_failure(CLOSED, self._path, "was closed")
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._count -= 1
+            if self._is_closed:
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let nobody begin, and wait for those who have."""
+        with self._changed:
+            self._is_closed = True
+            while self._count:
+                self._changed.wait()
+
+
 class ReadConnection:
     """A connection that reads; it sees what any process has committed."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, users: Users | None = None) -> None:
         self._connection = connection
         self._path = path
-        self._is_closed = False
+        self._users = users or Users(path)
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """What a query finds, all of it: an open cursor would hold back every checkpoint."""
-        if self._is_closed:
-            raise disk_failure(CLOSED, self._path, "was closed")
-        try:
-            return self._connection.execute(query, values).fetchall()
-        except UnicodeEncodeError:
-            # A name that is no Unicode names nothing that is kept here.
-            return []
-        except DATABASE_ERRORS as error:
-            raise store_unusable(error, self._path) from error
+        with self._users:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except UnicodeEncodeError:
+                # A name that is no Unicode names nothing that is kept here.
+                return []
+            except DATABASE_ERRORS as error:
+                raise store_unusable(error, self._path) from error
 
     def close(self) -> None:
-        """Let the file go."""
-        self._is_closed = True
+        """Let the file go, once nobody reads."""
+        self._users.close()
         self._connection.close()
 
 
@@ -96,7 +127,7 @@ def open_database(home: Path, is_alone: Callable[[], bool]) -> sqlite3.Connectio
     while True:
         connection: sqlite3.Connection | None = None
         try:
-            connection = connect(path)
+            connection = connect_to_database(path)
             version = schema_version(connection, path)
             refuse_later_version(version, path)
             if 0 < version < len(MIGRATIONS) and not is_alone():
@@ -122,7 +153,7 @@ def open_database(home: Path, is_alone: Callable[[], bool]) -> sqlite3.Connectio
         time.sleep(_RETRY_S)
 
 
-def connect(path: Path, *, busy_wait_ms: int = BUSY_WAIT_MS_MAX) -> sqlite3.Connection:
+def connect_to_database(path: Path, *, busy_wait_ms: int = BUSY_WAIT_MS_MAX) -> sqlite3.Connection:
     """A connection that may write; transactions begin and end where the code says so."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, check_same_thread=False

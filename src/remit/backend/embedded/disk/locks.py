@@ -3,6 +3,8 @@
 Rule 1: a lock belongs to an open file and dies with it, so a killed process holds nothing.
 Rule 2: every run has one byte of the file, found by hashing its id; the file itself stays empty.
 Rule 3: a thousand runs take one descriptor.
+Rule 4: one thread at a time uses the descriptor. Once it is closed nothing is taken: what was opened anew would hold it until
+        the process ends.
 
 Where the system has no locks of open files (OFD locks, a feature of Linux), those of the process take their place.
 Those do not tell two stores of one process apart. A process that is forked without starting another program shares
@@ -15,9 +17,10 @@ import os
 import struct
 import threading
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
-from remit.backend.embedded.disk.disk_failures import store_unusable
+from remit.backend.embedded.disk.disk_failures import CLOSED, disk_failure, store_unusable
 
 LOCKS = "locks"
 
@@ -37,9 +40,10 @@ class FileLocks:
     def __init__(self, home: Path) -> None:
         self.path = home / LOCKS
         self._descriptor: int | None = None
+        self._is_closed = False
         self._held: set[str] = set()
         # A clean-up takes runs from a thread; within one open file the system would let it take one twice.
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
 
     @property
     def is_driving(self) -> bool:
@@ -68,9 +72,9 @@ class FileLocks:
                 return True
             if _HAS_OFD:
                 return not self._is_free(_position(run_id))
-        if is_free := self.take(run_id):
-            self.release(run_id)
-        return not is_free
+            if is_free := self.take(run_id):
+                self.release(run_id)
+            return not is_free
 
     def enter(self) -> None:
         """Be counted among those who have the store open."""
@@ -91,38 +95,44 @@ class FileLocks:
         self._lock(fcntl.F_UNLCK, _CLEANING)
 
     def close(self) -> None:
-        """Let everything go."""
-        self._held.clear()
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Let everything go, for good."""
+        with self._mutex:
+            self._is_closed = True
+            self._held.clear()
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     def _is_free(self, position: int) -> bool:
         """Whether no other open file holds a position."""
         wish = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, position, 1, 0)
-        try:
-            answer = fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, wish)
-        except OSError as error:
-            raise store_unusable(error, self.path) from error
+        with self._mutex:
+            try:
+                answer = fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, wish)
+            except OSError as error:
+                raise store_unusable(error, self.path) from error
         kind: int = struct.unpack(_FLOCK, answer)[0]
         return kind == fcntl.F_UNLCK
 
     def _open(self) -> int:
+        if self._is_closed:
+            raise disk_failure(CLOSED, self.path, "was closed")
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._descriptor
 
     def _lock(self, kind: int, position: int) -> bool:
-        try:
-            descriptor = self._open()
-        except OSError as error:
-            raise store_unusable(error, self.path) from error
-        try:
-            _set_lock(descriptor, kind, position)
-        except OSError as error:
-            if error.errno in {errno.EAGAIN, errno.EACCES}:
-                return False
-            raise store_unusable(error, self.path) from error
+        with self._mutex:
+            try:
+                descriptor = self._open()
+            except OSError as error:
+                raise store_unusable(error, self.path) from error
+            try:
+                _set_lock(descriptor, kind, position)
+            except OSError as error:
+                if error.errno in {errno.EAGAIN, errno.EACCES}:
+                    return False
+                raise store_unusable(error, self.path) from error
         return True
 
 
@@ -137,3 +147,43 @@ def _set_lock(descriptor: int, kind: int, position: int) -> None:
         return
     operation = {fcntl.F_WRLCK: fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.F_RDLCK: fcntl.LOCK_SH | fcntl.LOCK_NB}
     fcntl.lockf(descriptor, operation.get(kind, fcntl.LOCK_UN), 1, position)
+
+
+class FileLeases:
+    """The leases that one open store holds: each is a lock, which dies with its process and never before.
+
+    A token need not be written, because only the holder of the lock can have a current token of the run.
+    """
+
+    # A lock does not expire under a process that lives.
+    lasts_ms = 0
+
+    def __init__(self, locks: FileLocks) -> None:
+        self._locks = locks
+        self._tokens: dict[str, int] = {}
+        self._numbers = count(1)
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; None when it is held, here or by another process."""
+        if not self._locks.take(run_id):
+            return None
+        token = self._tokens[run_id] = next(self._numbers)
+        return token
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Whether the run is still held under this token."""
+        return self.is_current(run_id, token)
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go."""
+        if self.is_current(run_id, token):
+            del self._tokens[run_id]
+            self._locks.release(run_id)
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether a run is held, in whatever process."""
+        return self._locks.is_held(run_id)
+
+    def is_current(self, run_id: str, token: int) -> bool:
+        """Whether a turn may be written under this token."""
+        return self._tokens.get(run_id) == token

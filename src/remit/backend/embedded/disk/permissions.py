@@ -28,6 +28,11 @@ SEALED, BELLS = "sealed", "bells"
 FOLDERS = (SEALED, BELLS)
 # Those that people put there, or remit for them alone: their reader looks who may.
 SETTINGS = ("queues.yaml", "quotas.yaml", "secrets.toml", "secrets.json", "revoked.log", "revoked.key", "chat_history")
+_KEY = "key"
+# While a key is made, it has a second name for a moment.
+_DRAFTS = "key.????????????????"
+_NAMES = "names in the file system"
+_GROUP = "may be written by its group"
 
 
 class Weakness(Record):
@@ -130,13 +135,6 @@ def owners_of(home: Path) -> dict[int, Path]:
         except OSError as error:
             raise store_unusable(error, path) from error
     return found
-
-
-_KEY = "key"
-# While a key is made, it has a second name for a moment.
-_DRAFTS = "key.????????????????"
-_NAMES = "names in the file system"
-_GROUP = "may be written by its group"
 
 
 def _of_file(path: Path, seen: os.stat_result, *, is_folder: bool) -> Iterator[Weakness]:

@@ -1,4 +1,4 @@
-"""Making turns outlive the power: one thread syncs the WAL for every caller that waits.
+"""The syncer: one thread syncs the WAL for every caller that waits, so that turns outlive the power.
 
 Rule 1: the event loop never waits for a disk. Barriers that come while a sync is under way share the next one.
 Rule 2: what no caller waits for is synced UNSYNCED_MS_MAX after it was written, at the latest.

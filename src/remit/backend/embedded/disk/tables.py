@@ -27,6 +27,9 @@ APPLICATION_ID = 0x72656D69
 # Runs are numbered from 1, so this one is none; an empty turn of it holds the place of a newest turn that is gone.
 NOBODY = 0
 
+# The number of the newest turn. SQLite gives the next one to the next turn; a follower of the turns of a store goes by it.
+NEWEST_TURN = "SELECT coalesce(max(turn_no), -1) FROM turns"
+
 # Between the runs of a lineage.
 _BETWEEN = "/"
 

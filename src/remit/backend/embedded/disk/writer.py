@@ -147,18 +147,26 @@ class Writer:
         await future
 
     async def close(self) -> None:
-        """Write what is queued; nothing can be written afterwards."""
+        """Write what is queued; nothing more is taken, so that the connection is not used once this returns."""
+        last = self.submit(_nothing) if self._queue or self.texts else None
+        self._is_closed = True
         try:
-            if self._queue or self.texts:
-                await self.submit(_nothing)
+            if last is not None:
+                await last
         finally:
-            self._is_closed = True
+            # Only a caller that stopped waiting for this leaves anything behind.
+            if self._handle is not None:
+                self._handle.cancel()
+            self._fail(self._queue, disk_failure(CLOSED, self.path, "was closed"))
 
     def _wake(self) -> asyncio.AbstractEventLoop:
-        """See to it that the queue is written in this tick of the running loop."""
-        loop = asyncio.get_running_loop()
+        """See to it that the queue is written in this tick of the running loop, unless nothing more is taken."""
         if self._is_closed:
             raise disk_failure(CLOSED, self.path, "was closed")
+        return self._scheduled()
+
+    def _scheduled(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._move_to(loop)
         if self._handle is None:
@@ -191,7 +199,7 @@ class Writer:
         except _Unfit as unfit:
             self._fail([unfit.work], InvariantBroken("STORE_VALUE_UNFIT", f"no store can hold this: {unfit.__cause__}"))
             self._queue = works
-            self._wake()
+            self._scheduled()
         except sqlite3.Error as error:
             if not self._may_try_again(error, works):
                 self._fail(works, store_unusable(error, self.path))

@@ -21,6 +21,7 @@ from remit.core.journal.storage import STORE_INDEX_LOST, Losses, SignedHead
 from remit.core.run.halt import HALTS
 
 _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
+_STANDS_AT = f"{_STANDS} WHERE run_id = ?"
 # The head of a first turn is logged when there is a reason to sync; all others are in the log before they are told.
 _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
 _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
@@ -73,21 +74,31 @@ class FileHeadLog:
 
 
 def losses_in(reader: ReadConnection, log: HeadsLog) -> Losses:
-    """What the database has lost that the log knows, and whether the log itself is lost."""
+    """What the database has lost that the log knows, and whether the log itself is lost.
+
+    The log is read first: its lines are written after the turns that they speak of, and before those of a deleted run go.
+    """
+    known = log.last_turns()
     stands: dict[str, int] = dict(reader.rows(_STANDS))
-    missed = log.missing(stands)
+    missed = [run_id for run_id in log.missing(stands) if run_id in known]
     kept = kept_unlisted(reader, stands, missed)
     unlisted = (*[run_id for (run_id,) in reader.rows(_UNLISTED, (HALTS,))], *kept)
     if log.is_empty:
         return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)), unlisted=unlisted)
-    ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
-    # Any process may add lines to a log; only those that were signed say anything.
-    behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
+    ahead = [run_id for run_id, seq in known.items() if run_id in stands and seq > stands[run_id]]
+    behind = [run_id for run_id in ahead if _is_behind(reader, log, run_id)]
     missing = tuple([run_id for run_id in missed if run_id not in kept])
     return Losses(tuple(behind), missing, is_log_damaged=log.is_damaged, unlisted=unlisted)
 
 
-def ill_listed(reader: ReadConnection, log: HeadsLog) -> int:
+def _is_behind(reader: ReadConnection, log: HeadsLog, run_id: str) -> bool:
+    """Whether the log knows a turn of a run that is not there. Any process may add lines to it; signed ones say something."""
+    head = log.last(run_id)
+    stands = reader.rows(_STANDS_AT, (run_id,))
+    return head is not None and bool(stands) and head.seq > stands[0][1]
+
+
+def ill_listed_count(reader: ReadConnection, log: HeadsLog) -> int:
     """How many runs are kept and not listed, or not as what was signed."""
     return len(losses_in(reader, log).unlisted) + len(reader.rows(_ILL_LISTED))
 
@@ -109,7 +120,7 @@ def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
     return told is not None
 
 
-def expect_there(home: Path, *files: str) -> None:
+def expect_store_in(home: Path, *files: str) -> None:
     """Raise STORE_NOT_FOUND where there is no store, and never was, nor any of these files of its folder."""
     refuse_links(home)
     refuse_emptied(home)

@@ -24,6 +24,7 @@ from remit.backend.embedded.disk.tables import schema_version
 from remit.backend.embedded.owner.keys import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json
+from remit.core.journal.signing import DID
 from remit.core.journal.storage import StoreUnusable
 from remit.core.record import Record
 
@@ -31,8 +32,6 @@ _log = logging.getLogger(__name__)
 
 TRUST_LIST_UNUSABLE = "TRUST_LIST_UNUSABLE"
 
-# How the fingerprint of a key begins.
-FINGERPRINT = "did:key:z"
 # No user has a hundred thousand stores; a longer file is not the list.
 _LIST_BYTES_MAX = 64 << 20
 _WRITABLE_BY_OTHERS = 0o022
@@ -120,13 +119,13 @@ class Ownership:
 def trust_named(said: str, usual: TrustList) -> TrustList:
     """The list that a setting names: fingerprints, the absolute path of a list in place of the usual one, or both."""
     parts = [part for part in said.replace(",", " ").split() if part]
-    named = frozenset(part for part in parts if part.startswith(FINGERPRINT))
+    named = frozenset(part for part in parts if part.startswith(DID))
     path = usual.path
     for part in parts:
         if part not in named:
             path = Path(part)
             if not path.is_absolute():
-                message = f"REMIT_TRUST={part[:200]!r} is neither a fingerprint ({FINGERPRINT}...) nor an absolute path"
+                message = f"REMIT_TRUST={part[:200]!r} is neither a fingerprint ({DID}...) nor an absolute path"
                 raise RequestRejected(TRUST_LIST_UNUSABLE, message, {"path": part[:200]})
     return TrustList(path, named)
 
@@ -162,11 +161,19 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         what = "it" if whose == home else whose.name
         why_not = f"{what} belongs to user {min(strangers)}, and not to you ({os.geteuid()})"
         return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)
-    signers = frozenset({fingerprint, *(signer for entry in entries for signer in entry.signers)})
+    signers = trusted.named | {fingerprint, *(signer for entry in entries for signer in entry.signers)}
     return Ownership(is_ours=True, fingerprint=fingerprint, signers=signers)
 
 
-def is_ours(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple) -> bool:
+def believed_in(home: Path, trusted: TrustList) -> frozenset[str]:
+    """The keys whose word counts for a process with this folder, besides its own: those that its user or its deployment names."""
+    try:
+        return standing_of(home, trusted).signers | trusted.named
+    except (StoreUnusable, RequestRejected):
+        return trusted.named
+
+
+def is_trusted_store(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple) -> bool:
     """Whether the store in a folder is ours; what cannot be told is not."""
     try:
         return standing_of(home, trusted, webhooks()).is_ours
@@ -174,7 +181,7 @@ def is_ours(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]
         return False
 
 
-def expect_ours(home: Path, standing: Ownership) -> None:
+def expect_trusted_store(home: Path, standing: Ownership) -> None:
     """Raise STORE_NOT_TRUSTED for a store that is not ours."""
     if not standing.is_ours:
         raise disk_failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
@@ -184,7 +191,7 @@ def checked_ownership(home: Path, trusted: TrustList, webhooks: Callable[[], Seq
     """How a store stands to this user; raises where it is not theirs, or any user could have written it."""
     refuse_exposed(home)
     ownership = standing_of(home, trusted, webhooks())
-    expect_ours(home, ownership)
+    expect_trusted_store(home, ownership)
     return ownership
 
 
@@ -199,7 +206,7 @@ def enter_new(home: Path, trusted: TrustList) -> Ownership:
             _log.warning("%s was made here and will not be known as yours: %s", home, error)
 
     fingerprint = load_signer(home, enter).did
-    return Ownership(is_ours=True, fingerprint=fingerprint, signers=frozenset({fingerprint}))
+    return Ownership(is_ours=True, fingerprint=fingerprint, signers=trusted.named | {fingerprint})
 
 
 def owner_of(home: Path) -> int:

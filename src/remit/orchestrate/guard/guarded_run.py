@@ -1,0 +1,258 @@
+"""Guarded runs: the parts they are built on, how one begins, and how one is gone on with after a crash.
+
+Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
+Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
+Rule 3: a run is gone on with by a host that declares exactly the same, and by one process at a time.
+Rule 4: whatever the guard knows of a run beyond its state is read off its turns again.
+Rule 5: a run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values come
+        from; its caps stop a lost loop. An object has the keys of a boundary file, some of them without their group as well,
+        and says how a run differs from GUARDED or from the boundary it extends; an unknown key or cap is refused by its name.
+        A boundary without options of the gate has the standard ones, because the guard is the gate.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.failure import RequestRejected
+from remit.core.journal.arrivals import CallProposed
+from remit.core.journal.codec import decode_turn
+from remit.core.journal.storage import RunHeld
+from remit.core.limits.authority import Authority, authority_of
+from remit.core.limits.boundary import Boundary
+from remit.core.limits.budget import Dimension
+from remit.core.limits.profiles import GUARDED, boundary_named
+from remit.core.limits.tools import ToolDefinition
+from remit.core.record import JsonObject, replace
+from remit.core.run.contract import SystemRequest
+from remit.core.run.halt import HaltStanding
+from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
+from remit.core.run.messages import user_message
+from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
+from remit.core.run.signals import UserSignal
+from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate.bus.post import Post
+from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.guard.open_run import OpenRun
+from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
+from remit.orchestrate.guard.shown_verdicts import shown_verdict
+from remit.orchestrate.history.custody import Custody
+from remit.orchestrate.loop.holdings import Holdings
+from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.recover import recover
+from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.ports import Catalogue
+from remit.orchestrate.setup.manifests import Manifests
+from remit.orchestrate.tenants.policies import Policies
+from remit.provenance.gate import prompts_of
+from remit.tool.secrets.vault import NO_SECRETS
+
+GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
+
+
+def boundary_of_start(said: Any) -> Boundary:
+    """The boundary that a start names or writes out, always with a gate; raises RequestRejected for what is none."""
+    if said is None:
+        return gated(GUARDED)
+    if isinstance(said, str):
+        return gated(boundary_named(said))
+    if not isinstance(said, dict):
+        shown = repr(said)[:SHOWN_CHARS_MAX]
+        message = f"boundary={shown} cannot be used; use a name or a JSON object"
+        raise RequestRejected(GUARD_BOUNDARY_INVALID, message, {"key": "boundary"})
+    # Only those who write a boundary out pay for its reader.
+    from remit.orchestrate.boundaries.boundary_file import boundary_from
+    from remit.orchestrate.boundaries.boundary_shape import FLAT
+
+    # Its options are refused under their own code.
+    authority_of(said.get("authority"))
+    # Null counts as absent, as everywhere in the protocol.
+    present = {key: value for key, value in said.items() if value is not None}
+    return gated(boundary_from(present, base=GUARDED, code=GUARD_BOUNDARY_INVALID, flat=FLAT))
+
+
+def gated(boundary: Boundary) -> Boundary:
+    """The boundary with a gate, which the guard is."""
+    return boundary if boundary.authority is not None else replace(boundary, authority=Authority())
+
+
+GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
+GUARD_RUN_DIFFERS = "GUARD_RUN_DIFFERS"
+
+# How long a conversation may take is for its host to say; a run has a deadline all the same: ten years.
+_WALL_CLOCK_MS = 315_360_000_000
+
+# One place: the agent stays there until it says that it is done.
+HOST_GRAPH = Graph("guard", "host", (Node("host", NodeKind.HOST), *TERMINALS), (Edge("host", "done"),), EXITS)
+
+Begin = Callable[[Manifest, Callable[[Manifest], Awaitable[Live]]], Awaitable[Live]]
+
+
+async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Live]]) -> Live:
+    return await begin(manifest)
+
+
+@dataclass(frozen=True)
+class GuardParts:
+    """The parts that guarded runs are built on: the runner that writes their turns, their leases, their names, and the halts."""
+
+    runner: Runner
+    holdings: Holdings
+    new_id: Callable[[], str]
+    halts: Callable[[], HaltStanding]
+    # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
+    catalogue: Catalogue | None = None
+    # Drops a run that has ended, where it could not be looked at any more.
+    forget: Callable[[str], Awaitable[object]] | None = None
+    # Begins a run within the quotas of its tenant.
+    begin: Begin = _as_it_is
+    # Refuses an answer that the queue of its question does not hear.
+    check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
+    # Lets runs hear what was left for them in the inbox.
+    hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
+    # Calls back whenever something may have been left there, as long as the listener wants that.
+    attend: Callable[[Callable[[], Awaitable[None]], Callable[[], bool]], asyncio.Task[None]] | None = None
+    check_name: Callable[[str, str], None] = NO_SECRETS.check_name
+    custody: Custody | None = None
+    owner: str = ""
+    # For whom runs are guarded, and what says which boundary holds for them.
+    principal: Principal = LOCAL
+    policies: Policies | None = None
+    # Raises where the system that runs are guarded in was closed.
+    expect_open: Callable[[], None] = lambda: None
+
+
+def parts_beside(
+    post: Post,
+    manifests: Manifests,
+    halts: Callable[[], HaltStanding],
+    begin: Begin,
+    principal: Principal,
+    expect_open: Callable[[], None],
+) -> GuardParts:
+    """The parts of guarded runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
+    hub = post.hub
+    return GuardParts(
+        runner=hub.runner,
+        holdings=hub.holdings,
+        new_id=manifests.new_id,
+        halts=halts,
+        catalogue=post.catalogue,
+        begin=begin,
+        check_answer=post.check_answer,
+        hear=post.hear_for,
+        attend=post.attend,
+        check_name=manifests.vault.check_name,
+        custody=hub.custody,
+        owner=manifests.owner,
+        principal=principal,
+        policies=manifests.policies,
+        expect_open=expect_open,
+    )
+
+
+async def manifest_of(
+    parts: GuardParts,
+    name: str,
+    prompt: str | list[JsonObject],
+    tools: tuple[ToolDefinition, ...],
+    operation: JsonObject,
+) -> Manifest:
+    """The manifest of a conversation; raises RequestRejected for what no run could be made of."""
+    asker, plan, principal = asker_in(operation), expected_calls(operation.get("plan")), parts.principal
+    for key in ("user", "tenant"):
+        parts.check_name(key, getattr(asker, key))
+    tenant, user = tenant_for(principal, asker.tenant), person_for(principal, asker.user, "user")
+    boundary, fault = boundary_of_start(operation.get("boundary")), ""
+    if principal is not LOCAL and parts.policies is not None:
+        found, fault = await parts.policies.of(principal)
+        boundary = gated(found)
+    messages = tuple([user_message(said) for said in prompts_of(prompt)])
+    manifest = make_manifest(
+        run_id=parts.new_id(),
+        request=SystemRequest(messages, user_id=user, tenant_id=tenant),
+        boundary=boundary,
+        graph=HOST_GRAPH,
+        models=(),
+        tools=tools,
+        role=asker.role,
+        owner=parts.owner,
+    )
+    caps = list(manifest.caps)
+    caps[Dimension.WALL_CLOCK_MS], caps[Dimension.STEPS] = _WALL_CLOCK_MS, max(caps[Dimension.STEPS], 1)
+    host = Host(name, None if plan is None else tuple(plan.items()), model_in(operation))
+    manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
+    return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
+
+
+async def begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
+    """A run that has just begun, held here."""
+    run_id = manifest.run_id
+    live = Live(run_id, RunState())
+    live.warrant, live.moment_ms = await parts.holdings.hold(run_id), moment_ms
+    try:
+        return await parts.runner.start(manifest, live)
+    except BaseException:
+        await parts.holdings.let_go(run_id, live.warrant)
+        raise
+
+
+async def reopened_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live | None:
+    """The open run of this name and tenant, held here from now on; None where there is none."""
+    host = manifest.host
+    assert host is not None, "a guarded run has a host"
+    named = () if parts.catalogue is None else await parts.catalogue.named(host.name, manifest.request.tenant_id)
+    if not named:
+        return None
+    run_id = named[0].run_id
+    try:
+        warrant = await parts.holdings.hold(run_id)
+    except RunHeld as error:
+        message = f"run {host.name!r} is open as {run_id} in another process; use another name, or end that one"
+        raise RunHeld(run_id, message=message) from error
+    try:
+        live = await parts.runner.load(run_id)
+        await parts.holdings.bind(live, warrant)
+        live.moment_ms = moment_ms
+        if parts.custody is not None:
+            await parts.custody.expect_kept(live.state, run_id)
+        _check_same(parts, live.state, manifest)
+    except BaseException:
+        await parts.holdings.let_go(run_id, warrant)
+        raise
+    return live
+
+
+def _check_same(parts: GuardParts, state: RunState, manifest: Manifest) -> None:
+    """Refuse to go on with a run that was begun with something else: by its words and tools calls are judged."""
+    was, sealer = pinned(state), parts.runner.sealer
+    wanted = replace(manifest, run_id=was.run_id, caps=was.caps)
+    declared = started(wanted if sealer is None else sealer.manifest(wanted), []).manifest
+    unlike = [part for part in Manifest.__struct_fields__ if getattr(declared, part) != getattr(was, part)]
+    if unlike:
+        message = (
+            f"the run of this name is open as {was.run_id} with other {', '.join(unlike)}; start it with the same, "
+            f"end it with `remit signal {was.run_id} cancel`, or use another name"
+        )
+        raise RequestRejected(GUARD_RUN_DIFFERS, message, {"run_id": was.run_id, "unlike": unlike})
+
+
+async def go_on(parts: GuardParts, run: OpenRun) -> int:
+    """Read a run from its first turn on, and put in doubt what has no outcome; gives how many bytes its turns have."""
+    live, runner = run.live, parts.runner
+    data = await runner.journal.read(live.run_id)
+    turns = [decode_turn(stored) for stored in data]
+    tracer, read = await runner.retraced(turns, 1)
+    for turn in turns[1:]:
+        tracer.verdict = None
+        tracer.retrace(turn, read)
+        run.follow(turn)
+        if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
+            held.shown = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate)
+    live.tracer = tracer
+    is_fenced = live.warrant is not None and parts.holdings.may_expire
+    await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)
+    return sum(map(len, data))

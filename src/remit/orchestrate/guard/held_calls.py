@@ -1,0 +1,148 @@
+"""Held calls: which calls of one run wait for a person, each known by its ids and by its bytes.
+
+Rule 1: the same tool with the same arguments is the same question, under whatever id it is proposed, and however often: asking
+        again makes no turn and costs nothing.
+Rule 2: every id under which a held call was proposed names it, to an answer and to a result. An id of its own goes first.
+Rule 3: all of it is read off turns, but for the other ids: a process that goes on with a run learns those when they ask again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from remit.core.failure import RequestRejected
+from remit.core.journal.commands import AskHuman
+from remit.core.journal.proposed_call import ProposedCall
+from remit.core.journal.turn import Turn
+from remit.core.record import JsonObject
+from remit.core.run.signals import PACKET_AMBIGUOUS, never_asked
+from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
+from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.state import CallKey, RunState
+from remit.kernel.tally import Tally
+from remit.observe.people.packets import too_late
+from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, found_json, shown_refusal
+from remit.provenance.gate import Gate
+
+# An agent that asks each time under another id would otherwise be remembered without end; it answers under one of the latest.
+OTHER_IDS_MAX = 1_000
+
+_SHOWN_MAX = 5
+# What a call must be before it can be another call of the same id.
+_FIT = (is_registered, has_valid_arguments)
+
+
+@dataclass(slots=True)
+class Held:
+    """A call that waits for a person: its question, and the verdict that was shown."""
+
+    question: AskHuman
+    call: ProposedCall
+    shown: JsonObject = field(default_factory=dict)
+
+    @property
+    def call_id(self) -> str:
+        """The id under which it was proposed first."""
+        return self.call.call_id
+
+
+class HeldCalls:
+    """The calls of one run that wait for a person."""
+
+    def __init__(self) -> None:
+        self._of_id: dict[str, Held] = {}
+        # A journal from before rule 1 may hold the same call several times.
+        self._of_key: dict[CallKey, dict[str, bool]] = {}
+        self._of_question: dict[str, str] = {}
+        self._other_ids: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._of_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of_id)
+
+    def get(self, call_id: str) -> Held | None:
+        """The held call of this id, its own or another under which it was proposed."""
+        return self._of_id.get(call_id) or self._of_id.get(self._other_ids.get(call_id, ""))
+
+    def same_as(self, call: ProposedCall) -> Held | None:
+        """The held call that is this very one, whatever its id."""
+        known = self._of_key.get((call.tool, call.arguments_hash))
+        return None if known is None else self._of_id[next(iter(known))]
+
+    def meant(self, call_id: str | None, tool: str) -> ProposedCall | None:
+        """The held call that a result is of, which nobody allowed; without an id the first of its tool."""
+        if call_id is not None:
+            held = self.get(call_id)
+            return held.call if held is not None and held.call.tool == tool else None
+        return next((held.call for held in self._of_id.values() if held.call.tool == tool), None)
+
+    def own_id(self, call_id: str) -> str:
+        """The id under which the call was proposed first that was held under this one."""
+        return self._other_ids.get(call_id, call_id)
+
+    def know_as(self, call_id: str, held: Held) -> None:
+        """Know a held call by another id as well."""
+        if call_id != held.call_id:
+            self._other_ids[call_id] = held.call_id
+            if len(self._other_ids) > OTHER_IDS_MAX:
+                del self._other_ids[next(iter(self._other_ids))]
+
+    def forget_id(self, call_id: str) -> None:
+        """Let an id name another call from now on."""
+        self._other_ids.pop(call_id, None)
+
+    def hold(self, question: AskHuman, call: ProposedCall) -> None:
+        """Hold a call under its id. Where the next person is asked, the call and what was said of it stay the same."""
+        known = self._of_id.get(call.call_id)
+        if known is not None:
+            self._release(known)
+        held = self._of_id[call.call_id] = Held(question, call, {} if known is None else known.shown)
+        self._of_key.setdefault((call.tool, call.arguments_hash), {})[held.call_id] = True
+        self._of_question[question.id] = held.call_id
+
+    def settle(self, questions: Iterable[str]) -> None:
+        """Hold no longer what these questions held."""
+        for question_id in questions:
+            if (call_id := self._of_question.get(question_id)) is not None:
+                self.drop(call_id)
+
+    def drop(self, call_id: str) -> None:
+        """Hold the call of this id no longer."""
+        held = self.get(call_id)
+        if held is not None:
+            del self._of_id[held.call_id]
+            self._release(held)
+
+    def _release(self, held: Held) -> None:
+        del self._of_question[held.question.id]
+        key = (held.call.tool, held.call.arguments_hash)
+        del self._of_key[key][held.call_id]
+        if not self._of_key[key]:
+            del self._of_key[key]
+
+
+def shown_again(held: Held, call: ProposedCall, state: RunState, gate: Gate) -> JsonObject:
+    """What is said of a call whose id names a held one: that it is still held, or that the id is taken."""
+    if (held.call.tool, held.call.arguments_hash) == (call.tool, call.arguments_hash):
+        return held.shown
+    verdict = authorize(call, Tally(state, state.at_ms), _FIT)
+    code, reason = verdict.code, verdict.reason
+    if verdict is ALLOWED:
+        code, reason = CALL_ID_HELD, f"id {call.call_id!r} names another call that is held"
+    return {**found_json(None, gate), **shown_refusal(code, [reason])}
+
+
+def not_held(run_id: str, held: HeldCalls, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
+    """Why an answer to a call that is not held is refused, as any door says it: its question was settled, or never asked.
+
+    An answer that names no call is one to the only call that is held.
+    """
+    if not call_id and held:
+        message = f"{len(held)} calls are held ({', '.join([*held][:_SHOWN_MAX])}); say which by its id"
+        return RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": run_id})
+    questions = [one for turn in turns for one in turn.decisions if isinstance(one, AskHuman)]
+    known_as = held.own_id(call_id)
+    asked = [one.id for one in questions if one.packet is not None and one.packet.call.call_id == known_as]
+    late = too_late(run_id, turns, asked[-1] if asked else "") if asked or not call_id else None
+    return late or never_asked(run_id, call_id)

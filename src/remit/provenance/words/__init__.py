@@ -1,0 +1,1 @@
+"""Words: what the user wrote themselves, and what it orders."""

@@ -1,0 +1,187 @@
+"""A call that is held is one question: under any id, in any spelling, however often, and after any number of restarts."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import remit
+from remit import Signal, System, UserSignal
+
+Operation = dict[str, Any]
+
+POLLS = 150
+SEEDS = range(8)
+_STORES = ("memory", "kept", "killed")
+_WORDS = ("rent", "boiler", "Ödön", "a@b.example", "x" * 40, "7")
+
+
+def tools(make: random.Random) -> list[Operation]:
+    """Tools of which one changes something, under names and with arguments that no rule knows."""
+    args = {f"arg{n}": make.choice(["string", "integer", "array"]) for n in range(make.randint(1, 4))}
+    changing: Operation = {
+        "name": make.choice(["transfer", "wipe_disk", "publish", "zz"]),
+        "parameters": {"type": "object", "properties": {name: {"type": kind} for name, kind in args.items()}},
+        "effect": make.choice(["write", "external"]),
+    }
+    return [changing, {"name": "look", "parameters": {"type": "object"}, "effect": "read"}]
+
+
+def arguments(make: random.Random, tool: Operation) -> Operation:
+    made: dict[str, Callable[[], Any]] = {
+        "string": lambda: make.choice(_WORDS),
+        "integer": lambda: make.randint(-9, 10**9),
+        "array": lambda: [1, "b"],
+    }
+    return {name: made[one["type"]]() for name, one in tool["parameters"]["properties"].items()}
+
+
+def respelt(make: random.Random, args: Operation) -> Operation:
+    """The same arguments in another order, and whole numbers as another program writes them."""
+    names = list(args)
+    make.shuffle(names)
+    return {
+        name: float(args[name]) if isinstance(args[name], int) and make.random() < 0.5 else args[name] for name in names
+    }
+
+
+class Host:
+    """An agent elsewhere, whose guard may be gone at any moment."""
+
+    def __init__(self, make: random.Random, kind: str, path: Path) -> None:
+        self.make, self.kind, self.path = make, kind, path
+        self.tools = tools(make)
+        self.args = arguments(make, self.tools[0])
+        self.asked = 0
+        self.system: System
+
+    async def __aenter__(self) -> "Host":
+        await self._open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.system.close()
+
+    async def _open(self) -> None:
+        self.system = await (remit.open(memory=True) if self.kind == "memory" else remit.open(self.path)).__aenter__()
+        self.guard = self.system.guard()
+        assert (await self.say("start", prompt="Do what is due.", tools=self.tools))["ok"]
+        self.run_id = self.guard.run_id_of("talk")
+
+    async def say(self, op: str, **fields: Any) -> Operation:
+        return await self.guard.answer({"op": op, "run": "talk", **fields}) or {}
+
+    async def ask(self, call_id: str = "", args: Operation | None = None) -> Operation:
+        """Propose the call once more, under an id that was never used."""
+        if self.kind == "killed" and self.make.random() < 0.1:
+            await self.system.close()
+            await self._open()
+        self.asked += 1
+        said: Operation = {"id": call_id or f"c{self.asked}"} if call_id or self.make.random() < 0.9 else {}
+        return await self.say("call", tool=self.tools[0]["name"], args=respelt(self.make, args or self.args), **said)
+
+    async def packets(self) -> list[str]:
+        waits = (await self.system.result(self.run_id)).waiting_for
+        return [] if waits is None else list(waits.packet_ids)
+
+    async def reviews(self) -> int:
+        spent = (await self.system.archive.told(self.run_id)).explanation.spent
+        return next(one.used for one in spent if one.dimension == "human_reviews")
+
+    async def tell(self, kind: Signal, packet: str) -> None:
+        """What a person says elsewhere."""
+        await self.system.signal(UserSignal("s", kind, self.run_id, "ann", payload={"packet_id": packet}))
+        await self.guard.hear()
+
+
+@pytest.mark.parametrize("kind", _STORES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_held_call_is_one_question_however_it_is_asked_and_one_yes_is_one_call(
+    seed: int, kind: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(f"{seed}{kind}"), kind, tmp_path) as host:
+            first = await host.ask()
+            assert first["decision"] == "ask"
+            for _ in range(POLLS):
+                assert (await host.ask())["decision"] == "ask"
+            (asked,) = await host.packets()
+            await host.tell(Signal.APPROVE, asked)
+            assert await host.reviews() == 1
+            after = [await host.ask() for _ in range(5)]
+            assert [one["decision"] for one in after].count("allow") == 1
+            assert after[0]["decision"] == "allow"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("kind", _STORES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_id_asked_for_a_held_call_may_answer_it_and_report_its_result(
+    seed: int, kind: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(make := random.Random(f"{seed}{kind}"), kind, tmp_path) as host:
+            asked = [await host.ask(f"p{n}") for n in range(4)]
+            # After a restart only the ids that ask again are known, and the first, which every verdict names.
+            known = asked[-1]["id"] if kind == "killed" else make.choice(asked)["id"]
+            known = make.choice([known, asked[-1].get("held_as", "p0")])
+            if kind == "killed":
+                await host.ask(known)
+            assert await host.say("answer", id=known, approve=True, by="ann") == {"ok": True}
+            for _ in range(2):  # A result that is told twice is one result.
+                await host.say("result", id=known, tool=host.tools[0]["name"], content="done")
+            run_id = host.run_id
+            await host.say("end")
+            assert (await host.system.result(run_id)).terminal_code != "UNSAFE_DETECTION"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_no_to_a_held_call_is_a_no_under_every_id(seed: int, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(seed), "kept", tmp_path) as host:
+            for n in range(5):
+                await host.ask(f"p{n}")
+            (asked,) = await host.packets()
+            await host.tell(Signal.REJECT, asked)
+            assert {(await host.ask(f"q{n}"))["code"] for n in range(3)} == {"APPROVAL_REJECTED"}
+            assert await host.packets() == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_other_bytes_are_another_question_and_an_id_that_is_held_is_taken(seed: int, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(seed), "kept", tmp_path) as host:
+            await host.ask("p0")
+            await host.ask("p1")
+            other = {**host.args, "arg0": {"string": "other", "integer": -77, "array": []}[_kind(host)]}
+            assert (await host.ask("p1", other))["code"] == "CALL_ID_HELD"
+            assert (await host.ask("p2", other))["decision"] == "ask"
+            assert (await host.ask("p3", other))["held_as"] == "p2"
+            assert len(await host.packets()) == 2
+
+    asyncio.run(scene())
+
+
+def _kind(host: Host) -> str:
+    kind: str = host.tools[0]["parameters"]["properties"]["arg0"]["type"]
+    return kind
+
+
+def test_asking_again_costs_neither_calls_nor_bytes(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(1), "memory", tmp_path) as host:
+            await host.ask()
+            turns = len((await host.system.archive.told(host.run_id)).turns)
+            for _ in range(11_000):  # More than a run may have calls.
+                assert (await host.ask()).get("decision") == "ask"
+            assert len((await host.system.archive.told(host.run_id)).turns) == turns
+
+    asyncio.run(scene())

@@ -1,0 +1,18 @@
+"""Reading a text with a reader of files, so that tests of the readers go the way that users go."""
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def from_text(read: Callable[[Path], _T], text: str, name: str) -> _T:
+    """What the file of this name would be read as; errors tell the name."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return read(path)
