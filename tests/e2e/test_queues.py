@@ -52,12 +52,12 @@ def test_a_webhook_that_is_followed_decides_each_item_once_and_ends_when_it_is_t
         until(lambda: sorted(notes(tmp_path)) == ["one", "two"], "both calls were approved")
         second = waiting(remit, "three")
         until(lambda: "three" in notes(tmp_path), "a later call was approved")
+        until(lambda: not remit.here("runs", "--open", "--json").out, "every run has ended")
         following.process.send_signal(signal.SIGTERM)
         assert following.answer().exit_code == 128 + signal.SIGTERM
         assert hook.signed == [True] * 3
         assert {values["item"]["run_id"] for values in hook.got} == {first, second}
         assert notes(tmp_path).count("three") == 1
-        until(lambda: not remit.here("runs", "--open", "--json").out, "every run has ended")
 
 
 def test_an_item_is_delivered_again_when_the_drain_died_before_it_remembered(tmp_path: Path) -> None:
