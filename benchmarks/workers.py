@@ -19,9 +19,9 @@ from pathlib import Path
 from nats.aio.msg import Msg
 
 from remit.assemble import kit_for, open_store, settings_of, system_on
-from remit.backend.cluster.connection import connect, prepare_streams
-from remit.backend.cluster.jetstream import JetMessage, JetStream
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.connection import connect, prepare_streams
+from remit.backend.cluster.server.jetstream import JetMessage, JetStream
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.wire.subjects import STREAM
 
 LOOPS = 4

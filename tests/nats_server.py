@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.connection import connect, server_answer
 from remit.backend.cluster.layout import ALIVE, KEYS_BUCKET, TEXTS
-from remit.backend.cluster.link import LEASE_MS, Link
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.connection import connect, server_answer
+from remit.backend.cluster.server.link import LEASE_MS, Link
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.wire.subjects import LOOPS_BUCKET, STREAM, TRAJECTORIES_BUCKET
 

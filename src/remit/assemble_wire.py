@@ -253,6 +253,6 @@ def _servers(settings: Settings) -> str:
     if not settings.store:
         message = "the wire is spoken on NATS servers; name them with --store nats://HOST:PORT or REMIT_STORE"
         raise RequestRejected(WIRE_NEEDS_SERVERS, message)
-    from remit.backend.cluster.address import read_address
+    from remit.backend.cluster.server.address import read_address
 
     return read_address(settings.store).servers

@@ -144,7 +144,7 @@ def checkup_of(address: str, home: Path, trusted: "TrustList", webhooks: Callabl
 @contextmanager
 def server_at(home: Path, port: int) -> Iterator[str]:
     """A NATS server of this machine that keeps its streams in the folder; gives its address, and ends it at last."""
-    from remit.backend.cluster.nats_server import NatsServer
+    from remit.backend.cluster.server.nats_server import NatsServer
 
     with NatsServer(home / SERVER_FOLDER, port=port, is_tethered=True) as server:
         yield server.address

@@ -11,11 +11,11 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.orchestrate.ports import HaltLog, Inbox, Journal, Key, Seals, Store
-from remit.testing.conformance.answers import ANSWERS_CHECKS, AnswersCheck
-from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck
-from remit.testing.conformance.index import INDEX_CHECKS, KEPT_INDEX_CHECKS, IndexCheck
-from remit.testing.conformance.key import KEY_CHECKS, KeyCheck
-from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
+from remit.testing.conformance.custody.key import KEY_CHECKS, KeyCheck
+from remit.testing.conformance.custody.seals import SEALS_CHECKS, SealsCheck
+from remit.testing.conformance.processes.halts import HALTS_CHECKS, HaltsCheck
+from remit.testing.conformance.records.answers import ANSWERS_CHECKS, AnswersCheck
+from remit.testing.conformance.records.index import INDEX_CHECKS, KEPT_INDEX_CHECKS, IndexCheck
 from tests.simulation.shared_store import GuardParts, SharedStore
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]

@@ -12,9 +12,9 @@ from remit.backend.folded.log import LogEntry
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.storage import START, Place, RunListing
 from remit.orchestrate.ports import Feed, Journal, Store
-from remit.testing.conformance.bell import BELL_CHECKS, BellCheck, OpenTwice
-from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
-from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
+from remit.testing.conformance.processes.bell import BELL_CHECKS, BellCheck, OpenTwice
+from remit.testing.conformance.processes.feed import FEED_CHECKS, FeedCheck
+from remit.testing.conformance.processes.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
 from tests.simulation.shared_store import GuardParts, PoorLog, SharedStore
 
 KINDS = ("memory", "embedded", "folded", "paged")

@@ -24,25 +24,25 @@ from remit.orchestrate.ports import (
     Snapshots,
     Store,
 )
-from remit.testing.conformance.bell import BELL_CHECKS, BellCheck
-from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
-from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
-from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
-from remit.testing.conformance.feed import FEED_CHECKS, FeedCheck
-from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck
-from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck
-from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
-from remit.testing.conformance.index import INDEX_CHECKS, IndexCheck
-from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
-from remit.testing.conformance.key import KEY_CHECKS, KeyCheck
-from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
-from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
-from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
-from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCheck
-from remit.testing.conformance.retention import RETENTION_CHECKS, RetentionCheck
-from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
-from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
-from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
+from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS, CheckupCheck
+from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS, HeadLogCheck
+from remit.testing.conformance.custody.key import KEY_CHECKS, KeyCheck
+from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS, RedactionsCheck
+from remit.testing.conformance.custody.retention import RETENTION_CHECKS, RetentionCheck
+from remit.testing.conformance.custody.seals import SEALS_CHECKS, SealsCheck
+from remit.testing.conformance.processes.bell import BELL_CHECKS, BellCheck
+from remit.testing.conformance.processes.feed import FEED_CHECKS, FeedCheck
+from remit.testing.conformance.processes.halts import HALTS_CHECKS, HaltsCheck
+from remit.testing.conformance.processes.inbox import INBOX_CHECKS, InboxCheck
+from remit.testing.conformance.processes.leases import LEASES_CHECKS, LeasesCheck
+from remit.testing.conformance.processes.two_handles import TWO_HANDLES_CHECKS, TwoHandlesCheck
+from remit.testing.conformance.records.blobs import BLOBS_CHECKS, BlobsCheck
+from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS, CatalogueCheck
+from remit.testing.conformance.records.index import INDEX_CHECKS, IndexCheck
+from remit.testing.conformance.records.journal import JOURNAL_CHECKS, JournalCheck
+from remit.testing.conformance.records.ledger import LEDGER_CHECKS, LedgerCheck
+from remit.testing.conformance.records.receipts import RECEIPTS_CHECKS, ReceiptsCheck
+from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 from tests.nats_server import clear, opened
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.cluster import errand_queue
+from remit.backend.cluster.work import errand_queue
 from remit.core.journal.commands import CallTool, Command
 from remit.core.journal.queued import Lane
 from remit.core.record import Text
@@ -19,7 +19,7 @@ from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.outlet import Dispatch
 from remit.orchestrate.workers.errand_worker import ErrandWorker
-from remit.testing.conformance.dispatch import DISPATCH_CHECKS, MANY, DispatchCheck, Perform, a_call
+from remit.testing.conformance.processes.dispatch import DISPATCH_CHECKS, MANY, DispatchCheck, Perform, a_call
 from tests.nats_server import clear, opened
 from tests.unit.orchestrate.stage import HandClock
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, in_process_dispatch
+from remit.testing.conformance.processes.dispatch import DISPATCH_CHECKS, DispatchCheck, in_process_dispatch
 
 
 @pytest.mark.parametrize("check", DISPATCH_CHECKS, ids=lambda check: check.__name__)

@@ -9,13 +9,13 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases, Ledger, Snapshots
-from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
-from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
-from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
-from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
-from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
-from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
-from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
+from remit.testing.conformance.processes.inbox import INBOX_CHECKS, InboxCheck
+from remit.testing.conformance.processes.leases import LEASES_CHECKS, LeasesCheck
+from remit.testing.conformance.records.blobs import BLOBS_CHECKS, BlobsCheck
+from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS, CatalogueCheck
+from remit.testing.conformance.records.journal import JOURNAL_CHECKS, JournalCheck
+from remit.testing.conformance.records.ledger import LEDGER_CHECKS, LedgerCheck
+from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 
 
 @asynccontextmanager

@@ -12,10 +12,10 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import START, RunListing, StoreUnusable
 from remit.orchestrate.ports import HeadLog, Journal, Store
-from remit.testing.conformance.checkup import CHECKUP_CHECKS, CheckupCheck
-from remit.testing.conformance.head_log import HEAD_LOG_CHECKS, HeadLogCheck
-from remit.testing.conformance.redactions import REDACTIONS_CHECKS, RedactionsCheck
-from remit.testing.conformance.retention import RETENTION_CHECKS, OpenStore, RetentionCheck, Time
+from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS, CheckupCheck
+from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS, HeadLogCheck
+from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS, RedactionsCheck
+from remit.testing.conformance.custody.retention import RETENTION_CHECKS, OpenStore, RetentionCheck, Time
 from tests.simulation.shared_store import GuardParts, SharedStore
 
 

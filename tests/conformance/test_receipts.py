@@ -12,7 +12,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.journal.storage import RunListing
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Journal, Receipts
-from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
+from remit.testing.conformance.records.receipts import RECEIPTS_CHECKS, ReceiptsCheck
 
 
 @pytest.mark.parametrize("check", RECEIPTS_CHECKS, ids=lambda check: check.__name__)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.cli.inputs import ARGUMENTS_UNREADABLE, PROMPT_UNREADABLE, SCHEMA_FILE_UNREADABLE
+from remit.adapters.cli.arguments.inputs import ARGUMENTS_UNREADABLE, PROMPT_UNREADABLE, SCHEMA_FILE_UNREADABLE
 from remit.assemble import Settings, opened_to_read
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, ErrorCode
 from remit.core.journal.arrivals import SourcesAccepted

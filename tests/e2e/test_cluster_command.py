@@ -12,7 +12,7 @@ import pytest
 
 import remit as public
 from remit.adapters.cli.main import EXIT_USAGE
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 from tests import warm
 from tests.e2e.command import COMMAND, PATIENCE_S, Answer, Remit, until

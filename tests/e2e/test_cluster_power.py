@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import system_on
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.codec import read_json
 from tests.e2e.command import until

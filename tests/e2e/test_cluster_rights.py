@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from remit.backend.cluster.connection import connect, server_answer
+from remit.backend.cluster.server.connection import connect, server_answer
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 from tests.e2e.command import Answer, Remit, until
 from tests.e2e.house import calls, says

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from remit.adapters.cli.table import command_entries
-from remit.backend.cluster.nats_server import binary
+from remit.backend.cluster.server.nats_server import binary
 from remit.core.journal.signing import Signer
 from remit.orchestrate.gateway.key_room import account_text
 

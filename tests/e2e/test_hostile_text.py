@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from remit.adapters.cli.main import main
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX
+from remit.adapters.cli.screen.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.table import command_entries
 from tests.e2e.command import SCRIPT, TOOLS
 

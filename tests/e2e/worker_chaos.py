@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from remit.assemble import kit_for, open_store, settings_of, system_on
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.core.failure import RemitError
 from remit.core.run.approval import What

@@ -14,9 +14,24 @@ DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "b
 
 # A word of the pattern catalogue at the start or the end. A lower-case letter must follow I, so that Inference passes.
 CATALOGUE_CLASS = re.compile(r"^_*(I[A-Z][a-z]|Base[A-Z]|Abstract)|(Impl|DTO|Manager|[a-z]IR)$")
+# The stores, with the sub-rooms that hold their ports, and the suites that prove these.
+BACKENDS = (
+    "backend/cluster",
+    "backend/cluster/logs",
+    "backend/cluster/work",
+    "backend/embedded",
+    "backend/folded",
+    "backend/memory",
+)
+SUITES = (
+    "testing/conformance",
+    "testing/conformance/custody",
+    "testing/conformance/processes",
+    "testing/conformance/records",
+)
 # Rooms side by side in which the same base name is the same role: a port of a backend, a part of an engine, a family of events.
 SIBLINGS: tuple[frozenset[str], ...] = (
-    frozenset({"backend/cluster", "backend/embedded", "backend/folded", "backend/memory", "testing/conformance"}),
+    frozenset({*BACKENDS, *SUITES}),
     frozenset(
         {
             "inference",
@@ -170,7 +185,7 @@ def test_a_module_is_named_for_a_thing() -> None:
 def test_a_name_that_occurs_in_two_rooms_is_found_unless_they_are_siblings() -> None:
     siblings = [
         "backend/memory/bell.py",
-        "testing/conformance/bell.py",
+        "testing/conformance/processes/bell.py",
         "kernel/rules/tool.py",
         "orchestrate/executors/tool.py",
     ]

@@ -11,8 +11,8 @@ import pytest
 
 from remit import assemble_workers
 from remit.assemble import Settings, kit_for, opened_system, settings_of
-from remit.backend.cluster import errand_queue
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.nats_server import NatsServer
+from remit.backend.cluster.work import errand_queue
 from remit.core.failure import EXIT_OK, Ending, RequestRejected
 from remit.core.journal.queued import ErrandName, Lane
 from remit.observe.worker_figures import WorkerFigures, serve_figures

@@ -35,35 +35,28 @@ from remit.core.secrets.secret_search import covered
 from remit.kernel.state import RunState
 from remit.observe.linked_turns import references
 from remit.observe.views.execution import execution_context
-from remit.orchestrate.bus.bus import Bus, Listener
-from remit.orchestrate.bus.post import Post
+from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.sessions import NOTHING, Session, check_entries, last_run, session_of
-from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.executors.division import DividedWork, Division, division_of
+from remit.orchestrate.executors.division import Division, division_of
 from remit.orchestrate.executors.human import OrderPreview, order_preview
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.facts.sealer import Sealer
 from remit.orchestrate.history.archive import Archive
-from remit.orchestrate.history.copies import Copies
 from remit.orchestrate.history.custody import Signers, expect_left_behind
 from remit.orchestrate.history.repair import Rebuilt, rebuild
 from remit.orchestrate.history.replay import replay_export as replay_export  # noqa: PLC0414  # for doors
 from remit.orchestrate.loop.child_runs import left_behind, orphan_above, orphans
 from remit.orchestrate.loop.driver import Driver
-from remit.orchestrate.loop.halt_switch import Halted, Halts, HaltWatch, is_told, told_to
-from remit.orchestrate.loop.holdings import fenced_journal
+from remit.orchestrate.loop.halt_switch import Halted, HaltWatch, is_told, told_to
 from remit.orchestrate.loop.hub import FindKit, Hub
 from remit.orchestrate.loop.offspring import Lineages
-from remit.orchestrate.loop.runner import Runner
-from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
-from remit.orchestrate.people.full_response import Responses
 from remit.orchestrate.people.grants import Grants
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.run_handle import Events, Run
 from remit.orchestrate.setup.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.setup.manifests import Manifests
 from remit.orchestrate.store_in_use import in_use
+from remit.orchestrate.system_parts import SystemParts
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
 from remit.orchestrate.tenants.tenancy import Acting, Seen, Standings, TenantStandings
@@ -106,37 +99,28 @@ class System(Acting):
         self._signer, self._signers = signer, signers
         self._check_name = secrets.check_name
         self._quotas = Quotas(store, quotas, clock)
-        self._sealer = sealer = Sealer(store.seals, secrets)
+        self._sealer = Sealer(store.seals, secrets)
         self.queues = Queues(store, clock, queues, secrets.check_name)
         self._act(LOCAL)
-        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
-        self._work = DividedWork(clock, secrets, halts, division)
-        dispatch = self._work.dispatch
-        self._bus = Bus(store)
-        self._runner = Runner(
-            journal=signed_journal(fenced_journal(self._quotas.journal, store.leases), store.key),
-            blobs=store.blobs,
+        parts = SystemParts(
+            store,
             clock=clock,
-            dispatch=dispatch,
-            snapshots=signed_snapshots(store.snapshots, store.key),
-            sealer=sealer,
-            bus=self._bus,
+            find_kit=find_kit,
+            new_id=new_id,
+            secrets=secrets,
+            owner=owner,
+            name_model=name_model,
+            policies=policies,
+            division=division,
+            quotas=self._quotas,
+            sealer=self._sealer,
+            queues=self.queues,
+            custody=self._custody,
         )
-        self._grants = Grants(halts, clock, self._runner.text, self.queues.check_answer, store)
-        self._runner.grants = self._grants.approve
-        self._responses = Responses(self._runner, lambda queue: self.queues.limits_of(queue).answered_by)
-        self._manifests = Manifests(
-            self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody, policies
-        )
-        lineages = Lineages(store.catalogue)
-        self._hub = Hub(self._runner, dispatch, store.leases, division.finder(find_kit), lineages, halts)
-        self._hub.custody = self._custody
-        self._children = ChildExecutor(self._hub, store.inbox, store.log)
-        self._copies = Copies(self._hub, self._children, self._custody, sealer, lineages, new_id)
-        self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
-        self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        self._hub.on_left = None if division.carriage is None or not division.leaves else division.carriage.due
-        self._performers = self._work.equip(self._hub, self._children, sealer, self._bus)
+        self._halts, self._work, self._bus = parts.halts, parts.work, parts.bus
+        self._runner, self._grants, self._responses = parts.runner, parts.grants, parts.responses
+        self._manifests, self._hub, self._children = parts.manifests, parts.hub, parts.children
+        self._copies, self._post, self._performers = parts.copies, parts.post, parts.performers
 
     def acting_for(self, principal: Principal) -> "System":
         """The system for a principal: nothing but what is of its tenant exists there, and its scopes say what it may do.

@@ -6,33 +6,33 @@ A test imports all of it from here; each name is loaded when it is first asked f
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from remit.testing.conformance.answers import ANSWERS_CHECKS
-    from remit.testing.conformance.bell import BELL_CHECKS
-    from remit.testing.conformance.blobs import BLOBS_CHECKS
-    from remit.testing.conformance.catalogue import CATALOGUE_CHECKS
-    from remit.testing.conformance.checkup import CHECKUP_CHECKS
-    from remit.testing.conformance.dispatch import DISPATCH_CHECKS, in_process_dispatch
+    from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS
+    from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS
+    from remit.testing.conformance.custody.key import KEY_CHECKS
+    from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS
+    from remit.testing.conformance.custody.retention import RETENTION_CHECKS
+    from remit.testing.conformance.custody.seals import SEALS_CHECKS
     from remit.testing.conformance.engine import (
         ENGINE_CHECKS,
         Situation,
         a_dropped_connection_is_a_fault_that_costs,
         checks_without,
     )
-    from remit.testing.conformance.feed import FEED_CHECKS
-    from remit.testing.conformance.halts import HALTS_CHECKS
-    from remit.testing.conformance.head_log import HEAD_LOG_CHECKS
-    from remit.testing.conformance.inbox import INBOX_CHECKS
-    from remit.testing.conformance.index import INDEX_CHECKS, KEPT_INDEX_CHECKS
-    from remit.testing.conformance.journal import JOURNAL_CHECKS
-    from remit.testing.conformance.key import KEY_CHECKS
-    from remit.testing.conformance.leases import LEASES_CHECKS
-    from remit.testing.conformance.ledger import LEDGER_CHECKS
-    from remit.testing.conformance.receipts import RECEIPTS_CHECKS
-    from remit.testing.conformance.redactions import REDACTIONS_CHECKS
-    from remit.testing.conformance.retention import RETENTION_CHECKS
-    from remit.testing.conformance.seals import SEALS_CHECKS
-    from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS
-    from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS
+    from remit.testing.conformance.processes.bell import BELL_CHECKS
+    from remit.testing.conformance.processes.dispatch import DISPATCH_CHECKS, in_process_dispatch
+    from remit.testing.conformance.processes.feed import FEED_CHECKS
+    from remit.testing.conformance.processes.halts import HALTS_CHECKS
+    from remit.testing.conformance.processes.inbox import INBOX_CHECKS
+    from remit.testing.conformance.processes.leases import LEASES_CHECKS
+    from remit.testing.conformance.processes.two_handles import TWO_HANDLES_CHECKS
+    from remit.testing.conformance.records.answers import ANSWERS_CHECKS
+    from remit.testing.conformance.records.blobs import BLOBS_CHECKS
+    from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS
+    from remit.testing.conformance.records.index import INDEX_CHECKS, KEPT_INDEX_CHECKS
+    from remit.testing.conformance.records.journal import JOURNAL_CHECKS
+    from remit.testing.conformance.records.ledger import LEDGER_CHECKS
+    from remit.testing.conformance.records.receipts import RECEIPTS_CHECKS
+    from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS
     from remit.testing.elsewhere import Elsewhere, KillAt
     from remit.testing.runs import LawBroken, SimulatedRun
     from remit.testing.scripts import Breaks, Reply, Stops, in_turn, proposes, proposes_all, says
@@ -61,27 +61,27 @@ _HOMES = {
         "trouble": "CALM STORM Faults",
         "elsewhere": "Elsewhere KillAt",
         "conformance.engine": "ENGINE_CHECKS Situation checks_without a_dropped_connection_is_a_fault_that_costs",
-        "conformance.dispatch": "DISPATCH_CHECKS in_process_dispatch",
-        "conformance.answers": "ANSWERS_CHECKS",
-        "conformance.bell": "BELL_CHECKS",
-        "conformance.blobs": "BLOBS_CHECKS",
-        "conformance.catalogue": "CATALOGUE_CHECKS",
-        "conformance.checkup": "CHECKUP_CHECKS",
-        "conformance.feed": "FEED_CHECKS",
-        "conformance.halts": "HALTS_CHECKS",
-        "conformance.head_log": "HEAD_LOG_CHECKS",
-        "conformance.inbox": "INBOX_CHECKS",
-        "conformance.index": "INDEX_CHECKS KEPT_INDEX_CHECKS",
-        "conformance.journal": "JOURNAL_CHECKS",
-        "conformance.key": "KEY_CHECKS",
-        "conformance.leases": "LEASES_CHECKS",
-        "conformance.ledger": "LEDGER_CHECKS",
-        "conformance.receipts": "RECEIPTS_CHECKS",
-        "conformance.redactions": "REDACTIONS_CHECKS",
-        "conformance.retention": "RETENTION_CHECKS",
-        "conformance.seals": "SEALS_CHECKS",
-        "conformance.snapshots": "SNAPSHOTS_CHECKS",
-        "conformance.two_handles": "TWO_HANDLES_CHECKS",
+        "conformance.processes.dispatch": "DISPATCH_CHECKS in_process_dispatch",
+        "conformance.records.answers": "ANSWERS_CHECKS",
+        "conformance.processes.bell": "BELL_CHECKS",
+        "conformance.records.blobs": "BLOBS_CHECKS",
+        "conformance.records.catalogue": "CATALOGUE_CHECKS",
+        "conformance.custody.checkup": "CHECKUP_CHECKS",
+        "conformance.processes.feed": "FEED_CHECKS",
+        "conformance.processes.halts": "HALTS_CHECKS",
+        "conformance.custody.head_log": "HEAD_LOG_CHECKS",
+        "conformance.processes.inbox": "INBOX_CHECKS",
+        "conformance.records.index": "INDEX_CHECKS KEPT_INDEX_CHECKS",
+        "conformance.records.journal": "JOURNAL_CHECKS",
+        "conformance.custody.key": "KEY_CHECKS",
+        "conformance.processes.leases": "LEASES_CHECKS",
+        "conformance.records.ledger": "LEDGER_CHECKS",
+        "conformance.records.receipts": "RECEIPTS_CHECKS",
+        "conformance.custody.redactions": "REDACTIONS_CHECKS",
+        "conformance.custody.retention": "RETENTION_CHECKS",
+        "conformance.custody.seals": "SEALS_CHECKS",
+        "conformance.records.snapshots": "SNAPSHOTS_CHECKS",
+        "conformance.processes.two_handles": "TWO_HANDLES_CHECKS",
     }.items()
     for name in names.split()
 }

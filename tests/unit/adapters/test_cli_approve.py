@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.adapters.cli import options
+from remit.adapters.cli.arguments import options
 from tests.unit.adapters.desk import Desk, calls
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.adapters.cli import attendance
+from remit.adapters.cli.answers import attendance
 from remit.adapters.cli.chat.prompt_answers import PromptAnswer, ask_at_prompt
 from remit.adapters.cli.chat.slash import SLASHES
 from remit.assemble import os_user

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from remit.adapters.cli.arguments.inputs import DAYS_MAX, USAGE, InputUnusable
 from remit.adapters.cli.commands.cost import PRICES_UNREADABLE, since_ms_from
-from remit.adapters.cli.inputs import DAYS_MAX, USAGE, InputUnusable
 from remit.adapters.cli.main import main
 from remit.adapters.cli.screen.cost_table import NAME_CHARS_MAX, SHARE_CHARS, report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli import inputs
-from remit.adapters.cli.inputs import InputUnusable
+from remit.adapters.cli.arguments import inputs
+from remit.adapters.cli.arguments.inputs import InputUnusable
 from remit.core.limits.budget import Budget
 
 

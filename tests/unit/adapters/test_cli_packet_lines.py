@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.colours import Ink, Line, flowed
 from remit.adapters.cli.screen.packet_lines import (
     EFFECTS,
@@ -23,6 +22,7 @@ from remit.adapters.cli.screen.packet_lines import (
     way_lines,
     way_to_answer,
 )
+from remit.adapters.cli.screen.response_lines import LINE_CHARS_MAX
 from remit.core.failure import Ending
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.escalation import Gravity

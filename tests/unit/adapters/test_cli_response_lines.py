@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from remit.adapters.cli import response_lines
-from remit.adapters.cli.response_lines import exit_code_of, give, time_text
+from remit.adapters.cli.screen import response_lines
+from remit.adapters.cli.screen.response_lines import exit_code_of, give, time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import ENDINGS, Ending

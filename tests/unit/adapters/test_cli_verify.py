@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from remit.adapters.cli.export_files import lines_in
-from remit.adapters.cli.inputs import InputUnusable
+from remit.adapters.cli.arguments.export_files import lines_in
+from remit.adapters.cli.arguments.inputs import InputUnusable
 from remit.observe.proof import verify
 from tests.unit.adapters.desk import Desk
 

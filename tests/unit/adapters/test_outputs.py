@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.adapters.cli.outputs import write_output
+from remit.adapters.cli.arguments.outputs import write_output
 
 
 def test_a_device_that_became_a_file_while_it_was_opened_is_left_alone(

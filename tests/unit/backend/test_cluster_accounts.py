@@ -10,8 +10,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from remit.assemble import system_on
-from remit.backend.cluster.connection import check_server, connect
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.server.connection import check_server, connect
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.embedded.owner.keys import FileKey
 from remit.core.failure import RequestRejected

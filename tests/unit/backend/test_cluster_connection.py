@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from nats.errors import TimeoutError as NatsTimeout
 
-from remit.backend.cluster.connection import (
+from remit.backend.cluster.layout import ALIVE, TEXTS, log_subject, streams, token
+from remit.backend.cluster.server.connection import (
     check_server,
     check_stream,
     connect,
@@ -18,8 +19,7 @@ from remit.backend.cluster.connection import (
     server_answer,
     shown,
 )
-from remit.backend.cluster.layout import ALIVE, TEXTS, log_subject, streams, token
-from remit.backend.cluster.nats_server import NatsServer, binary
+from remit.backend.cluster.server.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
 from remit.wire.subjects import STREAM
@@ -147,7 +147,7 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
     too_few = {"error": {"code": 400, "err_code": 10005, "description": "no suitable peers"}}
     client: Any = Beginning(NatsTimeout(), no_leader, too_few, {"config": {}})
     assert asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO")) == {"config": {}}
-    monkeypatch.setattr("remit.backend.cluster.connection.WRITE_S_MAX", 0)
+    monkeypatch.setattr("remit.backend.cluster.server.connection.WRITE_S_MAX", 0)
     client = Beginning(no_leader, no_leader)
     with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*temporarily unavailable"):
         asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))

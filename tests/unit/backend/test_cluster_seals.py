@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.cluster import errand_queue
-from remit.backend.cluster.believed_keys import REVOKED_MS, Keyring
-from remit.backend.cluster.entries import GONE, Answered, Gone, Left, Mark, Turned
-from remit.backend.cluster.jetstream import JetMessage, Stored
+from remit.backend.cluster.keys.believed_keys import REVOKED_MS, Keyring
+from remit.backend.cluster.keys.signet import BODY, SIGNATURE, SINCE
 from remit.backend.cluster.layout import NONCE, log_subject
-from remit.backend.cluster.link import entry
-from remit.backend.cluster.signet import BODY, SIGNATURE, SINCE
+from remit.backend.cluster.logs.entries import GONE, Answered, Gone, Left, Mark, Turned
+from remit.backend.cluster.server.jetstream import JetMessage, Stored
+from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.store import ClusterStore
+from remit.backend.cluster.work import errand_queue
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, TENANT, Charged, Written
 from remit.core.journal.codec import encode_record
@@ -549,7 +549,7 @@ def test_a_word_about_a_run_whose_turns_count_for_another_process_alone_is_left_
 
 def test_a_ring_stops_no_call_that_was_not_taken_back(tmp_path: Path) -> None:
     async def story() -> None:
-        from remit.backend.cluster.errand_queue import _written
+        from remit.backend.cluster.work.errand_queue import _written
         from remit.core.journal.queued import ErrandName
 
         lane, name = Lane("tool", "t", "v"), ErrandName("one", "1.1")

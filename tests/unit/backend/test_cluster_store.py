@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from remit.backend.cluster.checkup import AddressCheckup
-from remit.backend.cluster.jetstream import JetMessage, JetStream, Overtaken
 from remit.backend.cluster.layout import CHUNK_BYTES
-from remit.backend.cluster.link import entry
-from remit.backend.cluster.nats_server import NatsServer
+from remit.backend.cluster.logs.tail import in_header
+from remit.backend.cluster.server.jetstream import JetMessage, JetStream, Overtaken
+from remit.backend.cluster.server.link import entry
+from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
-from remit.backend.cluster.tail import in_header
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
 from remit.core.journal.storage import (
@@ -34,11 +34,11 @@ from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import NEVER_MS, Charge, Limit, Period, Reservation
 from remit.core.record import digest_of
 from remit.observe.checkup import CheckState
-from remit.testing.conformance.bell import BELL_CHECKS
-from remit.testing.conformance.redactions import REDACTIONS_CHECKS
-from remit.testing.conformance.retention import RETENTION_CHECKS, RetentionCheck
+from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS
+from remit.testing.conformance.custody.retention import RETENTION_CHECKS, RetentionCheck
+from remit.testing.conformance.processes.bell import BELL_CHECKS
+from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS
 from remit.testing.conformance.sample_turns import add
-from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS
 from remit.wire.subjects import STREAM
 from tests.nats_server import clear, fall_silent, opened
 

@@ -15,9 +15,9 @@ from remit import Kit, System
 from remit.assemble import system_in_memory, system_on
 from remit.assemble_wire import key_room, sealed_line
 from remit.backend.clock import WallClock
-from remit.backend.cluster.connection import connect, server_answer
 from remit.backend.cluster.layout import KEYS_BUCKET
 from remit.backend.cluster.nats_broker import BUCKETS, NatsBroker
+from remit.backend.cluster.server.connection import connect, server_answer
 from remit.core.failure import RequestRejected
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import WireWork

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.cluster import errand_queue
-from remit.backend.cluster.jetstream import JetMessage
 from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.work import errand_queue
 from remit.core.failure import RequestRejected
 from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
 from remit.core.journal.storage import START, RunListing, Warrant
-from remit.testing.conformance.dispatch import a_call
+from remit.testing.conformance.processes.dispatch import a_call
 from tests.nats_server import clear, fall_silent, opened
 
 LANE, NAME = Lane("tool", "a tool.of dots", "v"), ErrandName("run.1", "1.1")

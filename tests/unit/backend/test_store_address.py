@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from remit.backend.cluster.address import LEASE_MS_MAX, LEASE_MS_MIN, StoreAddress, read_address
+from remit.backend.cluster.server.address import LEASE_MS_MAX, LEASE_MS_MIN, StoreAddress, read_address
 from remit.core.failure import RequestRejected
 
 HOSTS = ("nats-1:4222", "10.0.0.7", "[::1]:4222", "ada:s3cret@queue.example:4222")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.cluster import errand_queue
+from remit.backend.cluster.keys.signet import SIGNATURE, SIGNER
 from remit.backend.cluster.layout import token
-from remit.backend.cluster.signet import SIGNATURE, SIGNER
 from remit.backend.cluster.store import ClusterStore
+from remit.backend.cluster.work import errand_queue
 from remit.core.failure import ErrorCode
 from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.codec import encode_record, encode_signal

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from remit import tool
-from remit.backend.cluster import errand_queue
+from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.commands import CallTool
@@ -28,7 +28,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.setup.kit import Kit, engine_kit
 from remit.orchestrate.workers import errand_worker
 from remit.orchestrate.workers.errand_worker import ErrandWorker
-from remit.testing.conformance.dispatch import a_call
+from remit.testing.conformance.processes.dispatch import a_call
 from tests.e2e.house import asking, calls, says, tell, until
 from tests.nats_server import clear, fall_silent
 from tests.workforce import Crew, crew

@@ -123,7 +123,7 @@ def test_a_guarded_run_with_orders_is_judged_again_from_its_journal() -> None:
         verdict = await guard.answer(said)
         assert verdict is not None
         assert verdict["decision"] == "allow"
-        live = guard._run("r").live
+        live = guard._runs.run("r").live
         turns = [*map(decode_turn, await guard._runner.journal.read(live.run_id))]
         tracer, _ = await guard._runner.retraced(turns)
         assert tracer.gate.ledger.carried_out == {1}

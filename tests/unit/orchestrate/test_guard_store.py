@@ -319,9 +319,9 @@ def test_a_result_that_was_lost_stays_lost_after_a_crash() -> None:
 def test_a_run_that_a_person_paused_or_cancelled_says_so() -> None:
     async def scene(talk: Talk) -> None:
         await talk.start()
-        await talk.system._runner.rule_on(talk.guard._run(START["run"]).live, PauseRequested("ann"))
+        await talk.system._runner.rule_on(talk.guard._runs.run(START["run"]).live, PauseRequested("ann"))
         assert (await talk.mail())["code"] == ArrivalFault.PAUSED
-        await talk.system._runner.rule_on(talk.guard._run(START["run"]).live, CancelRequested("ann"))
+        await talk.system._runner.rule_on(talk.guard._runs.run(START["run"]).live, CancelRequested("ann"))
         stopped = await talk.mail()
         assert (stopped["decision"], stopped["code"], stopped["stop"]) == ("refuse", RUN_STOPPED, True)
         assert await talk.say("result", id="c", tool="send_mail", content="sent") == {}

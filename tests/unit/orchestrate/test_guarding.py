@@ -14,6 +14,7 @@ from remit.core.record import JsonObject
 from remit.core.run.person import REQUEST_ID_SECRET
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.orchestrate.guard import guard as guarding
+from remit.orchestrate.guard import run_register
 from remit.orchestrate.guard.guarded_run import GUARD_BOUNDARY_INVALID, GUARD_RUN_OPEN
 from remit.orchestrate.guard.host_tools import (
     GUARD_TOOL_INVALID,
@@ -449,10 +450,10 @@ def test_a_run_is_started_once_and_known_until_it_ends() -> None:
     talk = Talk()
     assert talk.say("start", prompt="", tools=[])["code"] == GUARD_RUN_OPEN
     assert talk.say("end") == {"ok": True}
-    assert talk.mail()["code"] == guarding.GUARD_RUN_UNKNOWN
+    assert talk.mail()["code"] == run_register.GUARD_RUN_UNKNOWN
     assert talk.result("send_mail", "x") == {
         "ok": False,
-        "code": guarding.GUARD_RUN_UNKNOWN,
+        "code": run_register.GUARD_RUN_UNKNOWN,
         "message": "run 'r' is not open; start it first",
         "op": "result",
         "run": "r",
@@ -460,10 +461,10 @@ def test_a_run_is_started_once_and_known_until_it_ends() -> None:
 
 
 def test_runs_beyond_the_limit_are_refused_until_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "RUNS_MAX", 1)
+    monkeypatch.setattr(run_register, "RUNS_MAX", 1)
     talk = Talk()
     start = {"op": "start", "run": "s", "prompt": "", "tools": []}
-    assert (talk.guard.answer(start) or {})["code"] == guarding.GUARD_RUNS_FULL
+    assert (talk.guard.answer(start) or {})["code"] == run_register.GUARD_RUNS_FULL
     talk.say("end")
     assert talk.guard.answer(start) == {"ok": True}
 
@@ -480,21 +481,21 @@ def test_calls_beyond_the_limit_of_a_run_are_refused(limit: str, monkeypatch: py
 def test_bytes_beyond_the_limit_are_refused_and_given_back_at_the_end(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarding, limit, 10_000)
+    monkeypatch.setattr(run_register, limit, 10_000)
     talk = Talk()
     full = talk.call("find_files", name="x" * 10_000)
-    assert (full["ok"], full["code"]) == (False, guarding.GUARD_BYTES_FULL)
+    assert (full["ok"], full["code"]) == (False, run_register.GUARD_BYTES_FULL)
     assert Talk("x" * 20_000, guard=talk.guard).started["code"] == GUARD_RUN_OPEN
     talk.say("end")
-    assert Talk("x" * 20_000, guard=talk.guard).started["code"] == guarding.GUARD_BYTES_FULL
+    assert Talk("x" * 20_000, guard=talk.guard).started["code"] == run_register.GUARD_BYTES_FULL
     assert Talk(guard=talk.guard).started == {"ok": True}
 
 
 def test_a_run_whose_result_did_not_fit_does_nothing_unattended_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "RUN_BYTES_MAX", 10_000)
+    monkeypatch.setattr(run_register, "RUN_BYTES_MAX", 10_000)
     talk = Talk()
     talk.call("find_files", name="plan")
-    assert talk.result("find_files", "x" * 10_000)["code"] == guarding.GUARD_BYTES_FULL
+    assert talk.result("find_files", "x" * 10_000)["code"] == run_register.GUARD_BYTES_FULL
     assert ruled(talk.mail(call_id="c")) == ("ask", RESULT_LOST)
     assert talk.call("find_files", name="other")["decision"] == "allow", "a look-up on this machine harms nobody"
     assert talk.answer(approve=True, id="c") == {"ok": True}

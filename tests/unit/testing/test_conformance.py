@@ -27,11 +27,11 @@ from remit.core.journal.storage import (
 )
 from remit.core.record import replace
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases
-from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
-from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, OpenCatalogue
-from remit.testing.conformance.inbox import INBOX_CHECKS, OpenInbox
-from remit.testing.conformance.journal import JOURNAL_CHECKS, OpenJournal
-from remit.testing.conformance.leases import LEASES_CHECKS, OpenLeases
+from remit.testing.conformance.processes.inbox import INBOX_CHECKS, OpenInbox
+from remit.testing.conformance.processes.leases import LEASES_CHECKS, OpenLeases
+from remit.testing.conformance.records.blobs import BLOBS_CHECKS, OpenBlobs
+from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS, OpenCatalogue
+from remit.testing.conformance.records.journal import JOURNAL_CHECKS, OpenJournal
 
 
 class BadJournal:

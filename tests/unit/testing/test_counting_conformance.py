@@ -12,8 +12,8 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import Charge, Committed, Limit
 from remit.orchestrate.ports import Journal, Ledger, Receipts
-from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
-from remit.testing.conformance.receipts import RECEIPTS_CHECKS, ReceiptsCheck
+from remit.testing.conformance.records.ledger import LEDGER_CHECKS, LedgerCheck
+from remit.testing.conformance.records.receipts import RECEIPTS_CHECKS, ReceiptsCheck
 
 
 class ForgetfulLedger:

@@ -16,7 +16,7 @@ from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.outlet import Dispatch
-from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
+from remit.testing.conformance.processes.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
 from remit.testing.conformance.sample_turns import RUN
 from tests.simulation.seeded_loop import SeededLoop
 from tests.unit.orchestrate.stage import HandClock

@@ -33,10 +33,10 @@ from remit.core.journal.storage import (
 from remit.core.record import digest_of, replace
 from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.ports import HeadLog, Journal, Store
-from remit.testing.conformance.checkup import CHECKUP_CHECKS
-from remit.testing.conformance.head_log import HEAD_LOG_CHECKS
-from remit.testing.conformance.redactions import REDACTIONS_CHECKS, WORDS
-from remit.testing.conformance.retention import RETENTION_CHECKS, START_MS, Time
+from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS
+from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS
+from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS, WORDS
+from remit.testing.conformance.custody.retention import RETENTION_CHECKS, START_MS, Time
 
 SIGNER = Signer.generate()
 FOREVER_MS = 1 << 60

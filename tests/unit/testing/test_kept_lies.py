@@ -15,10 +15,10 @@ from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.claims import _Standing
 from remit.orchestrate.loop.halt_switch import Halts
 from remit.orchestrate.loop.in_process import InProcessDispatch
-from remit.testing.conformance.catalogue import CATALOGUE_CHECKS
-from remit.testing.conformance.dispatch import DISPATCH_CHECKS
-from remit.testing.conformance.head_log import HEAD_LOG_CHECKS
-from remit.testing.conformance.retention import RETENTION_CHECKS
+from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS
+from remit.testing.conformance.custody.retention import RETENTION_CHECKS
+from remit.testing.conformance.processes.dispatch import DISPATCH_CHECKS
+from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS
 from tests.simulation.seeded_loop import SeededLoop
 from tests.unit.orchestrate.stage import HandClock
 from tests.unit.testing.test_lies import breaks

@@ -11,15 +11,15 @@ import pytest
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
 from remit.core.record import replace
-from remit.testing.conformance.answers import ANSWERS_CHECKS
-from remit.testing.conformance.bell import BELL_CHECKS
-from remit.testing.conformance.blobs import BLOBS_CHECKS
-from remit.testing.conformance.feed import FEED_CHECKS
-from remit.testing.conformance.inbox import INBOX_CHECKS
-from remit.testing.conformance.index import INDEX_CHECKS
-from remit.testing.conformance.journal import JOURNAL_CHECKS
-from remit.testing.conformance.leases import LEASES_CHECKS
-from remit.testing.conformance.ledger import LEDGER_CHECKS
+from remit.testing.conformance.processes.bell import BELL_CHECKS
+from remit.testing.conformance.processes.feed import FEED_CHECKS
+from remit.testing.conformance.processes.inbox import INBOX_CHECKS
+from remit.testing.conformance.processes.leases import LEASES_CHECKS
+from remit.testing.conformance.records.answers import ANSWERS_CHECKS
+from remit.testing.conformance.records.blobs import BLOBS_CHECKS
+from remit.testing.conformance.records.index import INDEX_CHECKS
+from remit.testing.conformance.records.journal import JOURNAL_CHECKS
+from remit.testing.conformance.records.ledger import LEDGER_CHECKS
 
 # Makes a store in memory lie.
 Lie = Callable[[Any], None]

@@ -10,7 +10,7 @@ from remit.backend.memory.blobs import MemorySnapshots
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
-from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, OpenSnapshots
+from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS, OpenSnapshots
 
 
 class BadSnapshots:

@@ -13,7 +13,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
 from remit.core.journal.signing import Signer
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.two_handles import TWO_HANDLES_CHECKS
+from remit.testing.conformance.processes.two_handles import TWO_HANDLES_CHECKS
 from tests.unit.testing.test_lies import breaks
 
 # What changes a store, or tells of damage that no handle does; all else that a port tells may be remembered for too long.

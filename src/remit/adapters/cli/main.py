@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
     from cyclopts.argument import Argument
 
-    from remit.adapters.cli.options import CommonOptions
+    from remit.adapters.cli.arguments.options import CommonOptions
     from remit.adapters.cli.screen.terminal import Terminal
 
 
@@ -138,7 +138,7 @@ def _command_first(tokens: list[str]) -> list[str]:
 def _obey(tokens: list[str]) -> int:
     from cyclopts import CycloptsError
 
-    from remit.adapters.cli.options import COMMON
+    from remit.adapters.cli.arguments.options import COMMON
     from remit.adapters.cli.screen.terminal import Terminal, own_stdout
 
     app = build_app()
@@ -190,7 +190,7 @@ def _command_in(app: "App", words: Sequence[str]) -> str:
 
 
 def _misused(terminal: "Terminal", message: str, command: str) -> int:
-    from remit.adapters.cli.inputs import wrong_usage
+    from remit.adapters.cli.arguments.inputs import wrong_usage
 
     joint = " See" if message.endswith("?") else "; see"
     terminal.complain(wrong_usage(f"{message}{joint} `{command} --help`"))
@@ -199,8 +199,8 @@ def _misused(terminal: "Terminal", message: str, command: str) -> int:
 
 def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
     """What a command comes to; whatever it raises becomes a line and an exit code."""
+    from remit.adapters.cli.arguments.inputs import InputUnusable
     from remit.adapters.cli.event_loop import Interrupted
-    from remit.adapters.cli.inputs import InputUnusable
     from remit.core.failure import InvariantBroken, RemitError
 
     try:

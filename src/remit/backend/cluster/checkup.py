@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from remit.backend.cluster.link import Link
-from remit.backend.cluster.replica import ClusterReplica, told_refused
+from remit.backend.cluster.logs.replica import ClusterReplica, told_refused
 from remit.backend.cluster.retention import ClusterHeadLog
+from remit.backend.cluster.server.link import Link
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.core.failure import RemitError

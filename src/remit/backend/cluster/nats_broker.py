@@ -17,7 +17,19 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
-from remit.backend.cluster.connection import (
+from remit.backend.cluster.keys.signet import Signet
+from remit.backend.cluster.layout import (
+    CODE,
+    DEAD_LETTERS,
+    KEYS,
+    KEYS_BUCKET,
+    KEYS_STREAM,
+    REASON,
+    SUBJECT,
+    bucket,
+    token,
+)
+from remit.backend.cluster.server.connection import (
     ANSWER_S_MAX,
     PAUSE_S_MAX,
     PAUSE_S_MIN,
@@ -30,20 +42,8 @@ from remit.backend.cluster.connection import (
     stream_there,
     unreachable,
 )
-from remit.backend.cluster.jetstream import MESSAGE_ID, JetMessage, JetStream
-from remit.backend.cluster.layout import (
-    CODE,
-    DEAD_LETTERS,
-    KEYS,
-    KEYS_BUCKET,
-    KEYS_STREAM,
-    REASON,
-    SUBJECT,
-    bucket,
-    token,
-)
-from remit.backend.cluster.link import TTL, KeysWatch, Link
-from remit.backend.cluster.signet import Signet
+from remit.backend.cluster.server.jetstream import MESSAGE_ID, JetMessage, JetStream
+from remit.backend.cluster.server.link import TTL, KeysWatch, Link
 from remit.backend.embedded.owner.keys import FileKey
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer

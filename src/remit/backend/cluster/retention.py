@@ -10,18 +10,18 @@ Rule 3: a run is held while anything of it is removed, so its holder before can 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
-from remit.backend.cluster.connection import STREAM_NOT_FOUND, unreachable
-from remit.backend.cluster.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
-from remit.backend.cluster.errand_queue import erase_errands
-from remit.backend.cluster.journal import ClusterJournal
+from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, DUE, SNAPSHOT, TEXTS, log_subject, streams_told_of, token
-from remit.backend.cluster.leases import ClusterLeases
-from remit.backend.cluster.letters import ClusterInbox
-from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.replica import ClusterReplica, told_refused, where
-from remit.backend.cluster.signet import is_as_signed
-from remit.backend.cluster.tail import from_header
+from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
+from remit.backend.cluster.logs.journal import ClusterJournal
+from remit.backend.cluster.logs.leases import ClusterLeases
+from remit.backend.cluster.logs.replica import ClusterReplica, told_refused, where
+from remit.backend.cluster.logs.tail import from_header
+from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, unreachable
+from remit.backend.cluster.server.link import Link, entry
+from remit.backend.cluster.work.errand_queue import erase_errands
+from remit.backend.cluster.work.letters import ClusterInbox
 from remit.backend.embedded.owner.keys import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.address import read_address
-from remit.backend.cluster.chunks import ClusterBlobs, ClusterSnapshots
-from remit.backend.cluster.claim_words import ClusterClaims, claim_message
-from remit.backend.cluster.errand_queue import ErrandQueue
-from remit.backend.cluster.jetstream import JetMessage
-from remit.backend.cluster.journal import ClusterFeed, ClusterJournal
-from remit.backend.cluster.leases import ClusterLeases
-from remit.backend.cluster.letters import ClusterBell, ClusterInbox
-from remit.backend.cluster.link import LEASE_MS, Link
-from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.cluster.keys.signet import Signet
+from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.logs.journal import ClusterFeed, ClusterJournal
+from remit.backend.cluster.logs.leases import ClusterLeases
+from remit.backend.cluster.logs.replica import ClusterReplica
 from remit.backend.cluster.retention import ClusterHeadLog, ClusterRedactions, ClusterRetention
-from remit.backend.cluster.signet import Signet
+from remit.backend.cluster.server.address import read_address
+from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.server.link import LEASE_MS, Link
+from remit.backend.cluster.work.claim_words import ClusterClaims, claim_message
+from remit.backend.cluster.work.errand_queue import ErrandQueue
+from remit.backend.cluster.work.letters import ClusterBell, ClusterInbox
 from remit.backend.embedded.owner.keys import FileKey, login_key
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts

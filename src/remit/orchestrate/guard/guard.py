@@ -19,7 +19,6 @@ Rule 13: the result of a call that was open when its run ended is added to that 
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -65,28 +64,18 @@ from remit.orchestrate.guard.protocol import (
     unfit,
     wrong,
 )
+from remit.orchestrate.guard.run_register import RunRegister
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED, found_json, shown_refusal, shown_verdict
 from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
 from remit.provenance.call_log import ApprovalScope
 
-GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
-GUARD_RUN_AMBIGUOUS = "GUARD_RUN_AMBIGUOUS"
 GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
-GUARD_RUNS_FULL = "GUARD_RUNS_FULL"
 GUARD_CALLS_FULL = "GUARD_CALLS_FULL"
-GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
 
-# One process guards the agents of a busy service; a caller with more has forgotten to end them.
-RUNS_MAX = 1_000
-# Runs that ended over a call without a result: a result that comes after a thousand others is not waited for.
-ENDED_MAX = 1_000
 # Ten times what the largest tasks need. Each call leaves a trace that the next ones are judged by.
 CALLS_MAX = 10_000
 # Calls without a result and questions without an answer (a question is two of these, with its timer).
 OPEN_MAX = 2_000
-# What came in and is remembered: of one run (more than any context holds), and of all runs together.
-RUN_BYTES_MAX = 32 * 1024 * 1024
-BYTES_MAX = 256 * 1024 * 1024
 # What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
 _CALL_BYTES = 1_024
 
@@ -102,11 +91,8 @@ class Guard:
     def __init__(self, parts: GuardParts) -> None:
         self._parts = parts
         self._runner = parts.runner
-        # By their tenant and the name that their host gives them; and those that ended over a call without a result.
-        self._runs: dict[tuple[str, str], OpenRun] = {}
-        self._ended: OrderedDict[tuple[str, str], OpenRun] = OrderedDict()
+        self._runs = RunRegister()
         self._toolsets = Toolsets()
-        self._size_bytes = 0
         self._one_at_a_time = asyncio.Lock()
         self._attending: asyncio.Task[None] | None = None
         self._operations: Mapping[str, Callable[[OpenRun, str, JsonObject], Awaitable[JsonObject | None]]] = {
@@ -120,11 +106,11 @@ class Guard:
     @property
     def runs(self) -> tuple[str, ...]:
         """The runs that are open, as their hosts name them."""
-        return tuple([name for _, name in self._runs])
+        return self._runs.names
 
     def run_id_of(self, name: str, tenant: str | None = None) -> str:
         """The id of the open run that the host calls so; `tenant` is needed where several tenants use that name."""
-        return self._run(name, tenant).live.run_id
+        return self._runs.run(name, tenant).live.run_id
 
     async def answer(self, operation: JsonObject) -> JsonObject | None:
         """The answer to one operation of the protocol; None where it has none. Operations wait for each other."""
@@ -163,10 +149,9 @@ class Guard:
             self._attending.cancel()
             await asyncio.gather(self._attending, return_exceptions=True)
         async with self._one_at_a_time:
-            for run in self._runs.values():
+            for run in self._runs:
                 await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
             self._runs.clear()
-            self._ended.clear()
 
     async def _answered(self, operation: JsonObject) -> JsonObject | None:
         try:
@@ -180,7 +165,7 @@ class Guard:
     async def _hear(self) -> None:
         self._parts.expect_open()
         if self._parts.hear is not None and self._runs:
-            lives = {run.live.run_id: run.live for run in self._runs.values()}
+            lives = {run.live.run_id: run.live for run in self._runs}
             await self._parts.hear(lives.get)
 
     def _attend(self) -> None:
@@ -195,7 +180,7 @@ class Guard:
         name, tenant = operation.get("run"), operation.get("tenant")
         if not isinstance(name, (str, int)):
             return
-        for run in self._named(str(name), tenant if isinstance(tenant, str) else None):
+        for run in self._runs.named(str(name), tenant if isinstance(tenant, str) else None):
             if run.is_lost or run.is_broken or run.state.end.ending is not None:
                 continue
             try:
@@ -206,10 +191,10 @@ class Guard:
 
     async def _performed(self, op: str, name: str, operation: JsonObject) -> JsonObject | None:
         tenant = tenant_in(operation, self._parts.principal)
-        if op == RESULT and (ended := self._ended_with(name, tenant, operation)) is not None:
+        if op == RESULT and (ended := self._runs.ended_with(name, tenant, operation)) is not None:
             await self._add(ended, operation)
             return None
-        run = None if op == "start" else self._run(name, tenant)
+        run = None if op == "start" else self._runs.run(name, tenant)
         if run is not None and run.is_broken and op != "end":
             raise RequestRejected(GUARD_RUN_BROKEN, f"run {name!r} met a bug and is over; end it and start another")
         try:
@@ -224,15 +209,12 @@ class Guard:
             raise _broke(op, name, error, run) from error
 
     async def _start(self, name: str, operation: JsonObject) -> JsonObject:
-        key = (tenant_in(operation, self._parts.principal) or "", name)
-        if key in self._runs:
+        if (tenant_in(operation, self._parts.principal) or "", name) in self._runs:
             raise RequestRejected(GUARD_RUN_OPEN, f"run {name!r} is open already; end it, or use another id")
-        if len(self._runs) >= RUNS_MAX:
-            message = f"{len(self._runs)} runs are open, runs_max={RUNS_MAX}; end those that are over"
-            raise RequestRejected(GUARD_RUNS_FULL, message)
+        self._runs.check_room()
         prompt, tools = prompt_in(operation["prompt"]), self._toolsets.of(operation["tools"])
         size_bytes, moment_ms = tools.size_bytes + len(to_json(prompt)), moment_in(operation)
-        self._check_bytes(name, 0, size_bytes)
+        self._runs.check_bytes(name, 0, size_bytes)
         manifest = await manifest_of(self._parts, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         check_halts(self._parts.halts(), scopes_over(manifest), f"run {name!r} was not begun")
@@ -240,10 +222,10 @@ class Guard:
         is_new = live is None
         if live is None:
             live = await self._parts.begin(manifest, lambda assigned: begun(self._parts, assigned, moment_ms))
-        run = self._runs[key] = OpenRun(live, manifest.request.tenant_id, size_bytes)
+        run = OpenRun(live, manifest.request.tenant_id, size_bytes)
+        self._runs.open(name, run)
         if not is_new:
-            run.size_bytes += await go_on(self._parts, run)
-        self._size_bytes += run.size_bytes
+            self._runs.grow(run, await go_on(self._parts, run))
         self._attend()
         if is_new:
             return dict(_DONE)
@@ -266,7 +248,7 @@ class Guard:
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
-        self._charge(name, run, size_of(arguments) + _CALL_BYTES)
+        self._runs.charge(name, run, size_of(arguments) + _CALL_BYTES)
         return await self._judged(run, call_id or run.next_id(), tool, arguments)
 
     async def _judged(self, run: OpenRun, call_id: str, tool: str, arguments: Any) -> JsonObject:
@@ -327,7 +309,7 @@ class Guard:
         except (ValueError, TypeError, RecursionError) as error:
             message = f"content of run {name!r} is no JSON: {str(error)[:SHOWN_CHARS_MAX]}; report it as a text"
             raise RequestRejected(GUARD_OP_INVALID, message) from error
-        self._charge(name, run, len(data))
+        self._runs.charge(name, run, len(data))
         await self._pass_time(run, moment_ms)
         answered = run.answered(call_id, tool)
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
@@ -345,16 +327,6 @@ class Guard:
             shown = TextShown(tool, text, is_shared and not is_error, made=made)
             await self._runner.rule_on(run.live, shown, insists=made is not None)
 
-    def _ended_with(self, name: str, tenant: str | None, operation: JsonObject) -> OpenRun | None:
-        """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
-        if not self._ended:
-            return None
-        call_id, tool = id_under(operation, "id"), required_text(operation, "tool")
-        if any(call_id is None or run.answered(call_id, tool) for run in self._named(name, tenant)):
-            return None
-        ended = [run for (whose, known), run in self._ended.items() if known == name and tenant in (None, whose)]
-        return next((run for run in ended if run.answered(call_id, tool)), None)
-
     async def _add(self, run: OpenRun, operation: JsonObject) -> None:
         """Add a result to a run that has ended."""
         live, holdings = run.live, self._parts.holdings
@@ -364,7 +336,7 @@ class Guard:
         finally:
             await holdings.let_go(live.run_id, live.warrant)
         if not run.is_waiting:
-            del self._ended[run.tenant, str(operation["run"])]
+            self._runs.forget_ended(str(operation["run"]), run)
 
     async def _answer(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         await self._pass_time(run, moment_in(operation))
@@ -402,7 +374,7 @@ class Guard:
     async def _orders(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""
         await self._pass_time(run, moment_in(operation))
-        self._charge(name, run, size_of(operation.get("orders")))
+        self._runs.charge(name, run, size_of(operation.get("orders")))
         return {**_DONE, **await taken_orders(operation, self._parts, run.live)}
 
     async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
@@ -429,15 +401,12 @@ class Guard:
             await self._pass_time(run, moment_in(operation))
         if not run.is_broken and run.state.end.ending is None:
             await self._runner.rule_on(run.live, HostFinished())
-        del self._runs[run.tenant, name]
-        self._size_bytes -= run.size_bytes
+        self._runs.close(name, run)
         await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
         if self._parts.forget is not None:
             await self._parts.forget(run.live.run_id)
         elif run.is_waiting and not run.is_broken:
-            self._ended[run.tenant, name] = run
-            if len(self._ended) > ENDED_MAX:
-                self._ended.popitem(last=False)
+            self._runs.keep_ended(name, run)
         return dict(_DONE)
 
     async def _pass_time(self, run: OpenRun, moment_ms: int | None) -> None:
@@ -451,34 +420,6 @@ class Guard:
     def _check_call_halts(self, run: OpenRun, tool: str) -> None:
         """Raise where a call of a tool may not go out."""
         check_host_call(self._parts.halts(), pinned(run.state), tool)
-
-    def _named(self, name: str, tenant: str | None) -> list[OpenRun]:
-        """The open runs of this name."""
-        if tenant is not None:
-            return [self._runs[tenant, name]] if (tenant, name) in self._runs else []
-        return [run for (_, known), run in self._runs.items() if known == name]
-
-    def _run(self, name: str, tenant: str | None = None) -> OpenRun:
-        runs = self._named(name, tenant)
-        if not runs:
-            raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; start it first")
-        if len(runs) > 1:
-            message = f"{len(runs)} tenants have a run {name!r} open; say whose you mean with `tenant`"
-            raise RequestRejected(GUARD_RUN_AMBIGUOUS, message)
-        return runs[0]
-
-    def _charge(self, name: str, run: OpenRun, size_bytes: int) -> None:
-        self._check_bytes(name, run.size_bytes, size_bytes)
-        run.size_bytes += size_bytes
-        self._size_bytes += size_bytes
-
-    def _check_bytes(self, name: str, held: int, more: int) -> None:
-        if held + more > RUN_BYTES_MAX:
-            message = f"run {name!r} holds {held} bytes and {more} more exceed run_bytes_max={RUN_BYTES_MAX}"
-            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; start another run")
-        if self._size_bytes + more > BYTES_MAX:
-            message = f"all runs hold {self._size_bytes} bytes and {more} more exceed bytes_max={BYTES_MAX}"
-            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
 
 
 def _broke(op: str, name: str, error: Exception, run: OpenRun | None) -> RequestRejected:

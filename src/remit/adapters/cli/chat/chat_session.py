@@ -8,18 +8,18 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from remit.adapters.cli.attendance import previews_of, reply_to
+from remit.adapters.cli.answers.attendance import previews_of, reply_to
+from remit.adapters.cli.answers.signal_delivery import at_rest
 from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import Keyboard
 from remit.adapters.cli.event_loop import Interrupted, heeding
-from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.colours import Ink
 from remit.adapters.cli.screen.narration import tell
 from remit.adapters.cli.screen.packet_lines import way_to_answer
 from remit.adapters.cli.screen.progress import compact
+from remit.adapters.cli.screen.response_lines import give
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.signal_delivery import at_rest
 from remit.core.failure import EXIT_OK, Ending, RemitError
 from remit.core.limits.budget import FIELDS, Dimension
 from remit.core.run.contract import SystemResponse

@@ -16,7 +16,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
 
-from remit.adapters.cli.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
+from remit.adapters.cli.arguments.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
 from remit.adapters.cli.screen.terminal import Aside, Terminal
 from remit.core.regular_file import expect_regular
 from remit.core.run.envelope import REQUEST_BYTES_MAX

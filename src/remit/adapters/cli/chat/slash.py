@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit.adapters.cli.arguments.inputs import orders_from_file
+from remit.adapters.cli.arguments.outputs import write_new
 from remit.adapters.cli.commands.runs import asked_in, entry_lines
-from remit.adapters.cli.inputs import orders_from_file
-from remit.adapters.cli.outputs import write_new
-from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.screen.glance import standing_in_words
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import FIELDS

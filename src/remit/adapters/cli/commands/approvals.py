@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, Full
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, CommonOptions, Full
 from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped_lines
 from remit.adapters.cli.screen.packet_lines import VALUE_CHARS_MAX, asked_lines
 from remit.adapters.cli.screen.terminal import Terminal

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import arguments_from, object_in_option, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
-from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
+from remit.adapters.cli.answers.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
+from remit.adapters.cli.arguments.inputs import arguments_from, object_in_option, wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.record import JsonObject

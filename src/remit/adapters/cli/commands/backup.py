@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import size
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK

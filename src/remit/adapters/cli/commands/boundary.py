@@ -10,8 +10,8 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import as_usage, boundary_given, wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.arguments.inputs import as_usage, boundary_given, wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines, wrapped_lines
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, keyboard_user, person_said
 from remit.adapters.cli.event_loop import in_loop, served
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, keyboard_user, person_said
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.run.lifecycle import Outcome

@@ -11,19 +11,19 @@ from typing import Annotated, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import as_usage, boundary_given, budget_from, usable
+from remit.adapters.cli.arguments.options import COMMON, LOCAL, CommonOptions, RoleName, keyboard_user, person_said
+from remit.adapters.cli.arguments.pattern_options import GoalFile
+from remit.adapters.cli.arguments.told_options import NOTHING_TOLD, ToldOptions
 from remit.adapters.cli.chat import slash
 from remit.adapters.cli.chat.chat_session import TerminalChat
 from remit.adapters.cli.chat.governed_chat import ChatTerms
 from remit.adapters.cli.chat.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.event_loop import Interrupted, heeding
-from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from, usable
-from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions, RoleName, keyboard_user, person_said
-from remit.adapters.cli.pattern_options import GoalFile
-from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import CallTeller
 from remit.adapters.cli.screen.narration import Narrator
+from remit.adapters.cli.screen.response_lines import give
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget

@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import (
+from remit.adapters.cli.arguments.inputs import (
     STDIN,
     InputUnusable,
     grammar_in,
@@ -21,7 +21,7 @@ from remit.adapters.cli.inputs import (
     text_from_file,
     wrong_usage,
 )
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import DAYS_MAX, as_usage, text_from_file, wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import DAYS_MAX, as_usage, text_from_file, wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.colours import print_lines
 from remit.adapters.cli.screen.cost_table import report_lines, report_values
 from remit.adapters.cli.screen.terminal import Terminal

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.commands.chat import chat
 from remit.adapters.cli.event_loop import leaving_by_signals
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 
 # The port that NATS has everywhere.

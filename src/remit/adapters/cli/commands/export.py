@@ -5,11 +5,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.export_files import file_unusable, is_folder, lines_in
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, RunName
+from remit.adapters.cli.arguments.outputs import STDOUT_NAMES, OutputRefused, write_output
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import file_unusable, is_folder, lines_in
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, RunName
-from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import as_usage, boundary_given, budget_from
+from remit.adapters.cli.arguments.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.event_loop import in_loop, served
-from remit.adapters.cli.inputs import as_usage, boundary_given, budget_from
-from remit.adapters.cli.options import COMMON, LOCAL, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import age_ms_from
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import age_ms_from
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import counts_line
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK

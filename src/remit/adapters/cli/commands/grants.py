@@ -10,10 +10,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import age_ms_from, orders_from_file, wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, keyboard_user, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import age_ms_from, orders_from_file, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user, whole_number
-from remit.adapters.cli.response_lines import time_text
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal, json_line
 from remit.core.failure import EXIT_OK
 from remit.core.limits.grant import GrantStanding

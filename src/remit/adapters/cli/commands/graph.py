@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 

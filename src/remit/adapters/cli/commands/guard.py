@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import stdin_bytes
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import stdin_bytes
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
-from remit.adapters.cli.response_lines import time_text
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.run.halt import HALTED, Halt

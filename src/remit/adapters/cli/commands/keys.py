@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.export_files import plain_fields
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import plain_fields
-from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.run.principal import EVERY_TENANT

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.amounts import size
 from remit.adapters.cli.screen.colours import Ink, Line, print_lines
 from remit.adapters.cli.screen.terminal import Terminal

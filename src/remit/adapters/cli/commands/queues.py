@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
 
@@ -36,8 +36,8 @@ def queues(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what waits for people: every queue at a glance, or what one of them holds."""
+    from remit.adapters.cli.arguments.inputs import as_usage
     from remit.adapters.cli.event_loop import in_loop
-    from remit.adapters.cli.inputs import as_usage
     from remit.core.limits.queue import check_name
 
     if name:
@@ -79,7 +79,7 @@ def ack(
         if terminal.is_json:
             terminal.values(receipt)
         else:
-            from remit.adapters.cli.response_lines import time_text
+            from remit.adapters.cli.screen.response_lines import time_text
 
             terminal.line(f"run {run_id} acknowledged by {receipt.by} at {time_text(receipt.at_ms)}")
 
@@ -103,8 +103,8 @@ def drain(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Deliver what a queue holds to a webhook, signed, and hear what it decides."""
+    from remit.adapters.cli.arguments.inputs import as_usage, wrong_usage
     from remit.adapters.cli.event_loop import in_loop
-    from remit.adapters.cli.inputs import as_usage, wrong_usage
     from remit.core.limits.queue import check_name, check_webhook
 
     if once and follow:
@@ -178,8 +178,8 @@ def _show_items(terminal: Terminal, name: str, items: "Sequence[QueueItem]") -> 
 
 
 def _item_lines(item: "QueueItem") -> "Iterator[Line]":
-    from remit.adapters.cli.response_lines import time_text
     from remit.adapters.cli.screen.colours import Ink
+    from remit.adapters.cli.screen.response_lines import time_text
     from remit.core.run.approval import What
     from remit.observe.figures import duration
     from remit.observe.people.packets import GROUP_MARK

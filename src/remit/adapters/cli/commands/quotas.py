@@ -11,10 +11,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.options import COMMON, CommonOptions
-from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.limits.quota import Period, QuotaStanding

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import InputUnusable, wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import InputUnusable, wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 

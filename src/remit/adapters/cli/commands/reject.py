@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
-from remit.adapters.cli.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
+from remit.adapters.cli.answers.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.run.signals import Signal
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.export_files import RunOrFile, is_file, lines_in, plain_fields
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import RunOrFile, is_file, lines_in, plain_fields
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK

@@ -9,13 +9,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.answers.signal_delivery import at_rest
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
-from remit.adapters.cli.signal_delivery import at_rest
 from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.observe.proof.findings import RunInDoubt, StoreInDoubt
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.attendance import attended
+from remit.adapters.cli.answers.attendance import attended
+from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
 from remit.adapters.cli.commands.runs import asked_in
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.journal.storage import RunHeld
 from remit.core.run.contract import SystemResponse

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.attendance import attended
-from remit.adapters.cli.inputs import (
+from remit.adapters.cli.answers.attendance import attended
+from remit.adapters.cli.arguments.inputs import (
     boundary_given,
     budget_from,
     grammar_in,
@@ -15,7 +15,7 @@ from remit.adapters.cli.inputs import (
     timeout_ms_from,
     usable,
 )
-from remit.adapters.cli.options import (
+from remit.adapters.cli.arguments.options import (
     COMMON,
     LOCAL,
     NO_SAMPLING,
@@ -26,11 +26,11 @@ from remit.adapters.cli.options import (
     keyboard_user,
     person_said,
 )
-from remit.adapters.cli.pattern_options import NO_OPTIONS, PatternOptions, Wanted
+from remit.adapters.cli.arguments.pattern_options import NO_OPTIONS, PatternOptions, Wanted
+from remit.adapters.cli.arguments.told_options import NOTHING_TOLD, ToldOptions
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.told_options import NOTHING_TOLD, ToldOptions
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.record import replace

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
-from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import columns_of, wrapped_text
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.adapters.cli.screen.widths import fitted
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError

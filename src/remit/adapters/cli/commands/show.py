@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, Full, RunName, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, Full, RunName, whole_number
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped_lines
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
+from remit.adapters.cli.screen.response_lines import LINE_CHARS_MAX
 from remit.adapters.cli.screen.single_turn import folded_lines, turn_lines, turn_values
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK

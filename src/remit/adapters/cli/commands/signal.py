@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
+from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, RunName, keyboard_user
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import EXIT_OK
 from remit.core.record import JsonObject
 from remit.core.run.signals import Signal

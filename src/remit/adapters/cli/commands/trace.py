@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, RunName, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, RunName, whole_number
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, wrapped_lines
 from remit.adapters.cli.screen.glance import standing_in_words

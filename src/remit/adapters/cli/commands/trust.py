@@ -11,9 +11,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.inputs import InputUnusable
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.inputs import InputUnusable
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.terminal import Terminal, plain_values
 from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.observe.views.named_addresses import StoreNamed

@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.export_files import RunOrFile, is_file, lines_in, plain_fields
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import RunOrFile, is_file, lines_in, plain_fields
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.clipped import SHOWN_CHARS_MAX

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.arguments.export_files import plain_fields
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.event_loop import in_loop
-from remit.adapters.cli.export_files import plain_fields
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.observe.plain import printable_line

@@ -21,9 +21,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.attendance import is_attended
-from remit.adapters.cli.inputs import wrong_usage
-from remit.adapters.cli.options import COMMON, CommonOptions
+from remit.adapters.cli.answers.attendance import is_attended
+from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.screen.live_lines import clear_remains
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RequestRejected

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from remit.adapters.cli.response_lines import question_lines, time_text
 from remit.adapters.cli.screen.amounts import usage
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, wrapped_lines
+from remit.adapters.cli.screen.response_lines import question_lines, time_text
 from remit.adapters.cli.screen.terminal import Terminal, json_line
 from remit.core.journal.storage import RunEntry, SignedHead
 from remit.core.record import JsonObject, Record

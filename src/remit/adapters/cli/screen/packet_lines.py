@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 
-from remit.adapters.cli.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.colours import Ink, Line, Piece
+from remit.adapters.cli.screen.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
 from remit.core.limits.tools import Effect

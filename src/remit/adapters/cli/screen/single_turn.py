@@ -6,8 +6,8 @@ Rule 2: what is not kept any more is named by its digest.
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.response_lines import time_text
 from remit.adapters.cli.screen.terminal import escaped, json_line, plain_values
 from remit.core.journal.storage import BlobMissing
 from remit.core.journal.turn import Turn

@@ -8,7 +8,6 @@ Rule 3: of any other run the calls are told, at a terminal.
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from remit.adapters.cli.response_lines import give
 from remit.adapters.cli.screen.call_lines import (
     ASKED,
     REASON_CHARS_MAX,
@@ -19,6 +18,7 @@ from remit.adapters.cli.screen.call_lines import (
     short,
 )
 from remit.adapters.cli.screen.colours import Ink, Line
+from remit.adapters.cli.screen.response_lines import give
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.journal.turn import Turn
 from remit.core.record import Text

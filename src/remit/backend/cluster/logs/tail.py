@@ -16,9 +16,9 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.connection import unreachable
-from remit.backend.cluster.jetstream import JetStream
 from remit.backend.cluster.layout import ENTRY, EVERY_LOG, log_subject
+from remit.backend.cluster.server.connection import unreachable
+from remit.backend.cluster.server.jetstream import JetStream
 from remit.backend.folded.log import LogEntry
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.codec import decode_record, encode_record

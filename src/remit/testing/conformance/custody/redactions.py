@@ -18,8 +18,8 @@ from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.custody.retention import START_MS, OpenStore, Time
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.retention import START_MS, OpenStore, Time
 from remit.testing.conformance.sample_turns import RUN, add
 
 RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]

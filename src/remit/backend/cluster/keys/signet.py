@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.believed_keys import Keyring
+from remit.backend.cluster.keys.believed_keys import Keyring
 from remit.backend.cluster.layout import ANY, ENTRY, LOGS
 from remit.backend.embedded.owner.keys import FileKey
 from remit.core.journal.canonical import NotCanonical

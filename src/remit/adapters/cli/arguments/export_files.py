@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import InputUnusable
+from remit.adapters.cli.arguments.inputs import InputUnusable
 from remit.adapters.cli.screen.terminal import plain_values
 from remit.core.record import JsonObject, Record
 from remit.observe.proof.export import read_lines

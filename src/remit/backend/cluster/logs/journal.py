@@ -7,13 +7,13 @@ Rule 2: the place in a session, what is reserved of a quota and the answer to an
 
 from collections.abc import Callable, Iterable, Sequence
 
-from remit.backend.cluster.chunks import ClusterBlobs
-from remit.backend.cluster.entries import Answered, Turned
-from remit.backend.cluster.jetstream import JetMessage, Stored
+from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY_BYTES_MAX, EVERY_LOG, log_subject
-from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.replica import ClusterReplica, where
-from remit.backend.cluster.signet import is_as_signed
+from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.entries import Answered, Turned
+from remit.backend.cluster.logs.replica import ClusterReplica, where
+from remit.backend.cluster.server.jetstream import JetMessage, Stored
+from remit.backend.cluster.server.link import Link, entry
 from remit.backend.folded.log import INBOX, RUN, TENANT, TRIES_MAX, Charged, PlaceClaimed, session_log
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import digests_in, encode_record

@@ -4,9 +4,9 @@ Rule 1: taking a run appends a mark behind everything that was written to it, so
 Rule 2: the server says whether a process is alive: its heartbeat is there, or has expired. No clock of a process counts.
 """
 
-from remit.backend.cluster.entries import Mark
-from remit.backend.cluster.link import Link, entry
-from remit.backend.cluster.replica import ClusterReplica
+from remit.backend.cluster.logs.entries import Mark
+from remit.backend.cluster.logs.replica import ClusterReplica
+from remit.backend.cluster.server.link import Link, entry
 from remit.backend.folded.log import RUN, TRIES_MAX
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.options import CommonOptions
+from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
+from remit.adapters.cli.arguments.options import CommonOptions
 from remit.adapters.cli.screen.colours import remark_line
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.packet_lines import (
@@ -23,7 +24,6 @@ from remit.adapters.cli.screen.packet_lines import (
 )
 from remit.adapters.cli.screen.step_lines import answer_with_steps, caught_up
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace

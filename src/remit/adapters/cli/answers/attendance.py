@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
 from remit.adapters.cli.chat.keyboard import Keyboard
 from remit.adapters.cli.chat.prompt_answers import Person, Preview, PromptAnswer, ask_at_prompt, json_lines
 from remit.adapters.cli.event_loop import unheeded
@@ -17,7 +18,6 @@ from remit.adapters.cli.screen.colours import Line, remark_line
 from remit.adapters.cli.screen.narration import Narrator
 from remit.adapters.cli.screen.packet_lines import orders_asked, packet_lines, place_lines, short_lines
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.adapters.cli.signal_delivery import at_rest, deliver, signal_from
 from remit.core.failure import RemitError
 from remit.core.run.approval import Approval
 from remit.core.run.contract import SystemResponse

@@ -19,7 +19,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.connection import (
+from remit.backend.cluster.layout import NONCE
+from remit.backend.cluster.server.connection import (
     ANSWER_S_MAX,
     PAUSE_S_MAX,
     PAUSE_S_MIN,
@@ -27,7 +28,6 @@ from remit.backend.cluster.connection import (
     patient_server_answer,
     unreachable,
 )
-from remit.backend.cluster.layout import NONCE
 from remit.core.journal.codec import read_json
 from remit.core.journal.storage import StoreUnusable
 from remit.wire.subjects import STREAM

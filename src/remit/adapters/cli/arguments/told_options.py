@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import (
+from remit.adapters.cli.arguments.inputs import (
     PROMPT_UNREADABLE,
     STDIN,
     InputUnusable,

@@ -19,11 +19,8 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.believed_keys import SIGNER_UNKNOWN
-from remit.backend.cluster.chunks import ClusterBlobs
-from remit.backend.cluster.connection import unreachable
-from remit.backend.cluster.dead_letters import DeadLetters
-from remit.backend.cluster.jetstream import EXPECTED, JetMessage, Overtaken, Stored
+from remit.backend.cluster.keys.believed_keys import SIGNER_UNKNOWN
+from remit.backend.cluster.keys.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER, Signet
 from remit.backend.cluster.layout import (
     ANY,
     CHUNK_BYTES,
@@ -39,9 +36,12 @@ from remit.backend.cluster.layout import (
     report_subject,
     token,
 )
-from remit.backend.cluster.leases import ClusterLeases
-from remit.backend.cluster.link import TTL, Link
-from remit.backend.cluster.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER, Signet
+from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.leases import ClusterLeases
+from remit.backend.cluster.server.connection import unreachable
+from remit.backend.cluster.server.jetstream import EXPECTED, JetMessage, Overtaken, Stored
+from remit.backend.cluster.server.link import TTL, Link
+from remit.backend.cluster.work.dead_letters import DeadLetters
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import NO_ERRAND, Came, ErrandName, Lane, QueuedErrand, QueuedWord, StoredReport

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.cluster.believed_keys import SIGNER_REVOKED, SIGNER_UNKNOWN
-from remit.backend.cluster.entries import (
+from remit.backend.cluster.keys.believed_keys import SIGNER_REVOKED, SIGNER_UNKNOWN
+from remit.backend.cluster.layout import log_subject
+from remit.backend.cluster.logs.entries import (
     GONE,
     Cleared,
     Gone,
@@ -23,11 +24,10 @@ from remit.backend.cluster.entries import (
     Rewritten,
     Turned,
 )
-from remit.backend.cluster.jetstream import JetMessage
-from remit.backend.cluster.layout import log_subject
-from remit.backend.cluster.link import Link
-from remit.backend.cluster.link import entry as entry_of
-from remit.backend.cluster.tail import UNREADABLE, HeardEntry
+from remit.backend.cluster.logs.tail import UNREADABLE, HeardEntry
+from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.server.link import Link
+from remit.backend.cluster.server.link import entry as entry_of
 from remit.backend.folded.log import (
     HALT_LOG,
     INBOX,

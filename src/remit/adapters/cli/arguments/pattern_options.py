@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import InputUnusable, as_usage, prompt_from, wrong_usage
-from remit.adapters.cli.options import whole_number
+from remit.adapters.cli.arguments.inputs import InputUnusable, as_usage, prompt_from, wrong_usage
+from remit.adapters.cli.arguments.options import whole_number
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, Dimension, assign

@@ -7,9 +7,9 @@ Rule 2: an errand is sent again as a performer of its lane has kept it: who has 
 from collections.abc import Callable
 from typing import Protocol
 
-from remit.backend.cluster.jetstream import JetMessage, Overtaken, Stored
 from remit.backend.cluster.layout import ASIDE, CODE, DEAD, REASON, SUBJECT, performance_subject, token
-from remit.backend.cluster.link import TTL, Link
+from remit.backend.cluster.server.jetstream import JetMessage, Overtaken, Stored
+from remit.backend.cluster.server.link import TTL, Link
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import ERRAND_UNREADABLE, NO_ERRAND, DeadLetter, ErrandName, Lane

@@ -15,8 +15,8 @@ from remit.core.journal.storage import STORE_BEHIND_ITS_LOG, Barrier, RunListing
 from remit.observe.checkup import Check, CheckState
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
+from remit.testing.conformance.custody.retention import OpenStore, Time
 from remit.testing.conformance.in_words import in_words
-from remit.testing.conformance.retention import OpenStore, Time
 from remit.testing.conformance.sample_turns import add
 
 CheckupCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]

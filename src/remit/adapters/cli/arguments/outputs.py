@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from remit.adapters.cli.inputs import STDIN
+from remit.adapters.cli.arguments.inputs import STDIN
 
 STDOUT_NAMES = frozenset({STDIN, Path("/dev/stdout"), Path("/dev/fd/1"), Path("/proc/self/fd/1")})
 

@@ -9,8 +9,6 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 
-from remit.backend.cluster.connection import unreachable
-from remit.backend.cluster.jetstream import JetMessage, JetStream, Stored
 from remit.backend.cluster.layout import (
     AT_MS,
     CHUNK_BYTES,
@@ -22,7 +20,9 @@ from remit.backend.cluster.layout import (
     text_subject,
     token,
 )
-from remit.backend.cluster.link import Link
+from remit.backend.cluster.server.connection import unreachable
+from remit.backend.cluster.server.jetstream import JetMessage, JetStream, Stored
+from remit.backend.cluster.server.link import Link
 from remit.core.journal.storage import BlobMissing, Snapshot
 from remit.core.record import digest_of
 

@@ -12,13 +12,13 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.chunks import ClusterBlobs
-from remit.backend.cluster.entries import Answered, Left
-from remit.backend.cluster.jetstream import Stored
+from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
-from remit.backend.cluster.link import Link
-from remit.backend.cluster.replica import ClusterReplica
-from remit.backend.cluster.signet import is_as_signed
+from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.entries import Answered, Left
+from remit.backend.cluster.logs.replica import ClusterReplica
+from remit.backend.cluster.server.jetstream import Stored
+from remit.backend.cluster.server.link import Link
 from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, LogEntry
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict, InboxEntry, Topic

@@ -17,10 +17,8 @@ from typing import Any, TypeVar
 
 from nats.errors import Error as NatsError
 
-from remit.backend.cluster.believed_keys import Keyring
-from remit.backend.cluster.connection import STREAM_NOT_FOUND, connect, prepare_streams, shown
-from remit.backend.cluster.entries import GONE
-from remit.backend.cluster.jetstream import NO_MESSAGE, JetMessage, JetStream, Overtaken
+from remit.backend.cluster.keys.believed_keys import Keyring
+from remit.backend.cluster.keys.signet import Signet
 from remit.backend.cluster.layout import (
     ALIVE,
     ANY,
@@ -35,8 +33,10 @@ from remit.backend.cluster.layout import (
     SUBJECT,
     log_subject,
 )
-from remit.backend.cluster.signet import Signet
-from remit.backend.cluster.tail import HeardEntry, Tail, in_header
+from remit.backend.cluster.logs.entries import GONE
+from remit.backend.cluster.logs.tail import HeardEntry, Tail, in_header
+from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, connect, prepare_streams, shown
+from remit.backend.cluster.server.jetstream import NO_MESSAGE, JetMessage, JetStream, Overtaken
 from remit.core.failure import RemitError
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import START, AppendConflict, Place, StoreUnusable

@@ -5,10 +5,10 @@ Rule 2: a process that revokes a call writes a word of its own, so that none off
 Rule 3: words expire long after the last delivery of their errand could come.
 """
 
-from remit.backend.cluster.jetstream import JetMessage, Overtaken, Stored
+from remit.backend.cluster.keys.signet import Signet
 from remit.backend.cluster.layout import ERRAND, claim_subject
-from remit.backend.cluster.link import TTL, Link
-from remit.backend.cluster.signet import Signet
+from remit.backend.cluster.server.jetstream import JetMessage, Overtaken, Stored
+from remit.backend.cluster.server.link import TTL, Link
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import Claim, Claimed, ClaimWord, claim_outcome
 

@@ -1,0 +1,1 @@
+"""What a command line says: options that several commands share, and the files it names."""

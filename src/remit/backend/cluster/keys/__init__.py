@@ -1,0 +1,1 @@
+"""Which keys count, and what is signed with them."""

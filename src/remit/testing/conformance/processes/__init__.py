@@ -1,0 +1,1 @@
+"""What the processes on one store share: leases, errands, letters, bells, halts."""
