@@ -318,7 +318,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         inbound.WIRE_PACKET_UNCLEAR: "an answer names no packet, and not exactly one waits",
         inbound.WIRE_SENDER_UNCLEAR: "a signal is of another user than its sender, or of none",
         clerk.WIRE_MODEL_UNKNOWN: "a task names a model that the gateway does not have",
-        told_mark.WIRE_NOT_TAKEN: "it is told by loops, and taken from nobody",
+        told_mark.WIRE_NOT_TAKEN: "it is told by loops, and taken from no client",
         gateway.WIRE_UNDELIVERABLE: "it failed five times for no reason of its own",
         channels.CHANNEL_NOT_PERMITTED: "the sender lacks a permission",
         channels.CHANNEL_LOOP_UNKNOWN: "there is no such loop for the sender",

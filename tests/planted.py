@@ -10,6 +10,8 @@ LETTERS = string.ascii_letters + string.digits
 BASE64 = LETTERS + "+/"
 CAPITALS = string.ascii_uppercase + string.digits
 HEX = "0123456789abcdef"
+DIGITS_AND_SMALL = string.ascii_lowercase + string.digits
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class Planted:
@@ -28,7 +30,8 @@ class Planted:
     def all(self) -> dict[str, tuple[str, str]]:
         """By name: the text in which a secret stands, and the secret itself."""
         marked = {name: (value, value) for name, value in self._marked().items()}
-        return marked | self._surrounded()
+        surrounded = self._surrounded()
+        return marked | surrounded | {name: (value, value) for name, value in self._rarer().items()}
 
     def _marked(self) -> dict[str, str]:
         w = self.letters
@@ -75,6 +78,45 @@ class Planted:
             "doppler": "dp" + ".st.prd." + w(43),
             "age": "AGE-SECRET" + "-KEY-1" + w(58, CAPITALS),
             "chance": "Zq3+" + w(40, BASE64) + "9xQ2",
+        }
+
+    def _rarer(self) -> dict[str, str]:
+        """Named as their kinds are."""
+        w = self.letters
+        return {
+            "extended_key": "xp" + "rv" + w(107, BASE58),
+            "aws_bedrock_key": "AB" + "SK" + w(120, BASE64),
+            "atlassian_token": "AT" + "ATT3x" + w(60),
+            "slack_token": "xa" + "pp-1-" + w(40),
+            "paypal_token": "access" + "_token$production$" + w(16, DIGITS_AND_SMALL) + "$" + w(32, HEX),
+            "langchain_key": "ls" + "v2_pt_" + w(32, HEX) + "_" + w(10, HEX),
+            "azure_secret": w(3) + "8" + "Q" + "~" + w(34),
+            "alibaba_key": "LT" + "AI" + w(20),
+            "tencent_key": "AK" + "ID" + w(32),
+            "rubygems_key": "ruby" + "gems_" + w(48, HEX),
+            "docker_token": "dc" + "kr_pat_" + w(27),
+            "clojars_token": "CLO" + "JARS_" + w(60, DIGITS_AND_SMALL),
+            "brevo_key": "xkey" + "sib-" + w(64, HEX) + "-" + w(16),
+            "postman_key": "PM" + "AK-" + w(24, HEX) + "-" + w(34, HEX),
+            "terraform_token": w(14) + ".atlas" + "v1." + w(67),
+            "pulumi_token": "pu" + "l-" + w(40, HEX),
+            "airtable_token": "pa" + "t" + w(14) + "." + w(64, HEX),
+            "figma_token": "fi" + "gd_" + w(40),
+            "grafana_token": "gl" + "sa_" + w(32) + "_" + w(8, HEX),
+            "newrelic_key": "NR" + "AK-" + w(27, CAPITALS),
+            "dynatrace_token": "dt0" + "c01." + w(24, CAPITALS) + "." + w(64, CAPITALS),
+            "sentry_token": "sntr" + "ys_" + w(120, BASE64),
+            "supabase_key": "sb" + "p_" + w(40, HEX),
+            "planetscale_token": "psc" + "ale_tkn_" + w(43),
+            "tailscale_key": "ts" + "key-auth-" + w(40),
+            "fly_token": "fo" + "1_" + w(60),
+            "ci_token": "CC" + "IPAT_" + w(22) + "_" + w(40, HEX),
+            "hosting_token": "nf" + "p_" + w(36),
+            "sourcegraph_token": "sg" + "p_" + w(40, HEX),
+            "facebook_token": "EA" + "AB" + w(120),
+            "cloudflare_key": "v1" + ".0-" + w(24, HEX) + "-" + w(146, HEX),
+            "onepassword_token": "ops" + "_eyJ" + w(200),
+            "easypost_key": "EZ" + "AK" + w(54),
         }
 
     def _surrounded(self) -> dict[str, tuple[str, str]]:

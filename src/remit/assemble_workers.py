@@ -58,7 +58,7 @@ _READY_S_MAX = 0.8
 _HEEDED = (signal.SIGINT, signal.SIGTERM)
 
 
-# What became of an errand that was sent again and that nobody reports of.
+# What became of an errand that was sent again and of which no worker reports.
 _CAME = {
     Came.LOST: "it was not performed: it had begun before, or its worker fell silent over it",
     Came.WITHDRAWN: "it was not performed: it was taken back",

@@ -5,10 +5,13 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 
+from remit.adapters.cli.chat.slash import SLASHES
 from remit.adapters.cli.main import main
 from remit.adapters.cli.table import OPTIONS, command_entries
+from remit.core.limits.profiles import KNOWN
 from tests.tidy.source import ROOT, expect_none
 
+DOCUMENT = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^### remit (?P<words>[a-z ]+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 OPTION = re.compile(r"^\| `(--[a-z-]+)` \|", re.MULTILINE)
 HELPED = re.compile(r"^  (--[a-z-]+)", re.MULTILINE)
@@ -44,11 +47,11 @@ def disagreements(said: Mapping[str, set[str]], there: Mapping[str, set[str]]) -
 
 
 def test_the_guide_to_the_command_line_says_what_there_is() -> None:
-    expect_none(disagreements(documented((ROOT / "docs/cli.md").read_text(encoding="utf-8")), offered()))
+    expect_none(disagreements(documented(DOCUMENT), offered()))
 
 
 def test_the_options_of_every_command_are_described_once() -> None:
-    head = (ROOT / "docs/cli.md").read_text(encoding="utf-8").partition("\n## Running\n")[0]
+    head = DOCUMENT.partition("\n## Running\n")[0]
     assert set(OPTION.findall(head)) == COMMON
 
 
@@ -101,3 +104,13 @@ def test_a_guide_that_disagrees_is_found() -> None:
         "remit run: --file is described and not there",
         "remit run: --mode is not described",
     ]
+
+
+def test_the_documentation_names_every_known_boundary() -> None:
+    (line,) = [line for line in DOCUMENT.splitlines() if line.startswith("| `--boundary` | what the run may do: ")]
+    assert re.findall(r"`(\w+)`", line.partition(", or a YAML")[0].partition(":")[2]) == list(KNOWN)
+
+
+def test_the_documentation_lists_every_slash_command() -> None:
+    listed = re.findall(r"^\| `(/[a-z]+)", DOCUMENT, re.MULTILINE)
+    assert sorted(listed) == sorted(slash.word for slash in SLASHES)

@@ -26,20 +26,28 @@ KINDS = (
     "a command",
     "a ruling, or another stored kind of event",
     "a node kind",
+    "a name for conditions on edges",
     "an engine",
     "an option of an openai: spec",
     "a field of ModelRequest",
+    "a field of SystemResponse",
     "a backend",
-    "a question to a store, or an argument of one",
+    "a question to a store",
+    "an argument of a question to a store",
     "a subject of the cluster",
     "a message of the wire",
     "an endpoint of a worker's port",
     "a tool category",
     "a command of the CLI",
+    "a slash command of the chat",
+    "a line of `remit doctor`",
     "a grouping of costs",
     "a source of secrets",
+    "a shape of secrets",
+    "a setting from the environment",
     "a view of a run",
     "a key of boundary files",
+    "a known boundary (profile)",
     "a way out when a budget is spent",
     "a part of an order",
     "a way of voting",
@@ -134,8 +142,9 @@ def _shown(folder: str) -> str:
 def texts_of(rows: Collection[Row]) -> dict[str, str]:
     """The files of the package outside testing/, and the documents and tests that rows name."""
     texts = {file.place: file.text for file in sources(PACKAGE) if file.room != "testing"}
-    outside = {name for row in rows for name in row.files if is_document(name)}
-    return texts | {name: (ROOT / name).read_text(encoding="utf-8") for name in outside if (ROOT / name).is_file()}
+    outside = [ROOT / name for row in rows for name in row.files if is_document(name)]
+    paths = {path for place in outside for path in (place, *place.rglob("*")) if path.is_file()}
+    return texts | {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def architecture() -> str:

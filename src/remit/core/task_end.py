@@ -12,7 +12,7 @@ AGAIN_S = 1.0
 
 
 async def end_tasks(tasks: Iterable["asyncio.Task[object] | None"]) -> None:
-    """Cancel tasks until they have ended; what they raise is for nobody."""
+    """Cancel tasks until they have ended; what they raise is dropped."""
     left = {task for task in tasks if task is not None}
     while left:
         for task in left:

@@ -371,7 +371,7 @@ def loop_state(state: RunState) -> LoopState:
 
 
 def loop_state_unpaused(state: RunState) -> LoopState:
-    """The loop state as if nobody had paused the run: the state before its pause."""
+    """The loop state of a run as if it were not paused: the state before its pause."""
     if (ending := waiting_for(state)) is not None:
         return ENDINGS[ending].waits_as or LoopState.AWAITING_APPROVAL
     return loop_state_under(state)

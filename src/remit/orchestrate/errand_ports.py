@@ -94,7 +94,7 @@ class Queue(Carriage, Protocol):
         """Whether it is known what came of an errand."""
 
     async def late(self, name: ErrandName, data: bytes) -> None:
-        """Keep what came of a call when nobody waited for it any more, until a loop worker has told its run."""
+        """Keep what came of a call for which no driver waited any more, until a loop worker has told its run."""
 
     async def settle(self, receipt: str) -> None:
         """Say that something need not be given to anybody any more."""

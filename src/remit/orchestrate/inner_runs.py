@@ -46,7 +46,7 @@ class InnerRuns:
         return given if watched is response else dataclasses.replace(given, response=watched)  # type: ignore[type-var]  # it is one of a dataclass
 
     def expect_seen(self) -> None:
-        """Raise RunFailed where a run came to nothing and nobody looked."""
+        """Raise RunFailed where a run came to nothing and its caller did not look."""
         for response in self._unseen.values():
             try:
                 response.raise_for_error()

@@ -1,4 +1,4 @@
-"""The store as the verbs of one system use it: what is asked of it is counted, and it is closed when nobody asks any more.
+"""The store as the verbs of one system use it: what is asked of it is counted, and it is closed when no question is under way.
 
 Rule 1: a store is not closed while something that was asked of it is under way here, whichever backend it is.
 Rule 2: once the system lets it go, nothing more is asked of it: the caller is told SYSTEM_CLOSED, and no code of a store.

@@ -68,7 +68,7 @@ class Call(Record):
     located: bool = False
     asked: bool = False
     names: tuple[str, ...] = ()
-    # What it carries that nobody vouched for.
+    # The texts among its arguments that neither the user's words, an order nor a person accounts for.
     written: tuple[str, ...] = ()
     # The order that it equals, from 1; 0 for none, and why not.
     order: int = 0
@@ -231,7 +231,7 @@ def lookup_of(
     said = [one for one in arguments if one.bound_by in _SAID]
     is_earlier = "earlier" in [one.bound_by for one in said]
     given = tuple([one.path for one in arguments if one.bound_by != "default"])
-    # Of a tool without a schema nobody knows what it could have been asked.
+    # What a tool without a schema could have been asked is unknown.
     chosen = tool.has_schema and not any(_is_made_up(one, window, grounds) for one in arguments)
     return Call(
         call.call_id,

@@ -10,7 +10,7 @@ Rule 3: the first held call trips the wire: until a person answers it, no effect
 Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
 Rule 6: where the run has orders, an effect is compared with them: one that equals an open order passes and uses it up, and
-        the words are not read. Orders that nobody confirmed narrow what the words allow, and widen nothing.
+        the words are not read. Unconfirmed orders narrow what the words allow, and widen nothing.
 Rule 7: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
 """
 

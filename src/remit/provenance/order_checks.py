@@ -140,7 +140,7 @@ def _takes_text(schema: Any) -> bool:
 
 
 def _misfit(schema: Any, value: Any) -> str:
-    """Why a value does not fit the schema of an argument; empty where it does, or nobody can say."""
+    """Why a value does not fit the schema of an argument; empty where it does, or that cannot be decided."""
     if not isinstance(schema, dict):
         return ""
     try:

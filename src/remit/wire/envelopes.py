@@ -44,7 +44,7 @@ SKEW_MS_MAX = 5_000
 VALID_MS_MAX = 24 * 3_600_000
 # A busy worker answers a thousand calls a minute. So much is remembered of each sender, so that none crowds out another.
 REMEMBERED_MAX = 100_000
-# After so many lanes a sender looks which of them nobody remembers any more.
+# After so many lanes a sender looks for those that no receiver remembers any more.
 LANES_SWEPT_AT = 10_000
 
 # How often expired messages are forgotten at most.

@@ -106,7 +106,7 @@ ADDRESSED_BY: Mapping[SubjectFamily, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-# What loops tell, and nobody else.
+# What loops alone tell.
 TOLD = (
     SubjectFamily.REQUEST,
     SubjectFamily.RESPONSE,

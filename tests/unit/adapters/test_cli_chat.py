@@ -264,6 +264,13 @@ def test_an_exchange_is_explained_traced_and_listed(talker: Talker) -> None:
     assert "error RUN_NOT_FOUND" in seen
 
 
+def test_an_exchange_is_listed_as_its_run_is(talker: Talker) -> None:
+    seen = talker.says("Hi", "/runs")
+    listed = talker.desk.say("runs").out.partition("  session ")[0]
+    assert listed.endswith("SUCCESS")
+    assert listed in seen
+
+
 def test_sessions_are_changed_and_begun(talker: Talker) -> None:
     engine = talker.desk.script("One.", "Two.")
     seen = talker.says(

@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from remit.adapters.cli.commands.runs import entry_lines
+from remit.adapters.cli.commands.runs import entry_lines, run_line
+from remit.core.journal.storage import RunEntry, RunListing
 from tests.unit.adapters.desk import Desk
 
 
@@ -45,6 +46,12 @@ def test_what_was_asked_stands_behind_a_run_or_below_it_where_there_is_no_room(
     lines = list(entry_lines(standing, "what was asked of it, at length, in many words", columns))
     assert [line[: len(begins)] for line, begins in zip(lines, expected, strict=True)] == expected
     assert not columns or max(map(len, lines)) <= columns
+
+
+def test_one_turn_is_one_turn() -> None:
+    one, two = (run_line(RunEntry("r", RunListing(0), turns)) for turns in (1, 2))
+    assert "   1 turn   open" in one
+    assert "   2 turns  open" in two
 
 
 def test_a_text_that_was_taken_out_of_the_store_is_left_out(desk: Desk) -> None:

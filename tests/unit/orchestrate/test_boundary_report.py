@@ -84,7 +84,7 @@ def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
         (tool("go", Effect.NONE, delegates=True), replace(STANDARD, budget=Budget(depth=0)), Stance.REFUSES, "depth=1"),
         (tool(), STANDARD, Stance.ASKS, "demands approval of external effects"),
         (tool(), CUSTOMER_SUPPORT, Stance.ASKS, "side_effects=0"),
-        (tool(), replace(GUARDED, authority=None), Stance.ASKS, "nobody traces"),
+        (tool(), replace(GUARDED, authority=None), Stance.ASKS, "no gate traces"),
         (tool(), GUARDED, Stance.PASSES, "once every value is traced"),
         (LOOK, replace(STANDARD, reads_max=Reads.PUBLIC), Stance.ASKS, "reads what is private"),
         (
@@ -197,7 +197,7 @@ def test_what_is_not_limited_and_what_is_spent_is_told_in_words() -> None:
     said = {line.key: line.says for line in described_boundary(replace(STANDARD, stops_early=False)).lines}
     assert (said["writes"], said["rights"], said["rates"]) == ("all", "all", "none")
     assert said["authority"] == "off: only reads that may leave are traced, and every change asks"
-    assert (said["stops_early"], said["on_silence"]) == ("no", "nobody else is asked")
+    assert (said["stops_early"], said["on_silence"]) == ("no", "no other person is asked")
     spent = {line.key: line.says for line in described_boundary(KNOWN["research_assistant"]).lines}
     assert spent["output_tokens"] == "30,000 tokens, then wrap_up"
     assert spent["paid_lookup"].startswith("asks a person when ")

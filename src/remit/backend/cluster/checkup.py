@@ -93,7 +93,7 @@ class ClusterCheckup:
         return Check("store.entries", CheckState.PROBLEM, seen, way_out, "STORE_ENTRIES_UNREADABLE")
 
     def _refused(self) -> list[Check]:
-        """What stands in the logs and counts for nothing: nobody whose key counts has signed it, or it is a copy."""
+        """What stands in the logs and counts for nothing: no key that counts has signed it, or it is a copy."""
         refused = self._store.replica.refused
         if not refused:
             return []

@@ -64,11 +64,11 @@ BUCKETS = (LOOPS_BUCKET, TRAJECTORIES_BUCKET, "AGENT_CURSORS")
 
 DEAD_LETTER_KEPT_S = 30 * 24 * 3_600
 
-# So many messages are handed over at once, so long one may take, and so long a question for more is left open.
+# At most TAKEN_MAX messages are fetched at once; each is sent again unless it is acknowledged within ACK_S; a fetch waits TAKE_S.
 TAKEN_MAX, ACK_S, TAKE_S = 32, 30, 20.0
 # How long a message that could not be carried out is left alone.
 LATER_S = 1.0
-# How long a reader that went away is missed by nobody.
+# How long the server keeps the place of a reader that went away.
 READER_S = 24 * 3_600
 _NS_PER_S = 1_000_000_000
 _REASON_CHARS_MAX = 1_000

@@ -64,7 +64,7 @@ class SystemRequest(MadeByHand):
     """A request as it enters. Ids left empty are given by the facade; `metadata` goes along to every tool call.
 
     `orders` are the effects that the caller wants: those alone happen unattended (docs/orders.md). `user_assumed` says that
-    nobody named the user: it is that of the operating system, of whom no tool knows.
+    no user was named: it is that of the operating system, of whom no tool knows.
     """
 
     messages: tuple[Message, ...]
@@ -91,7 +91,7 @@ class SystemRequest(MadeByHand):
 
 
 def named_user(request: SystemRequest) -> str:
-    """Who asks, as a caller named them; empty where nobody did."""
+    """Who asks, as a caller named them; empty where the caller named no user."""
     return "" if request.user_assumed else request.user_id
 
 

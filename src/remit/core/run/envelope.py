@@ -23,7 +23,7 @@ from remit.core.work.orders import orders_of
 ITERATIONS_MAX = 1_000
 # Four million tokens of four bytes: more than any model reads at once.
 REQUEST_BYTES_MAX = 16 * 1024 * 1024
-# A longer history belongs into a session, where it is stored once and compacted.
+# A longer history belongs into a session, which stores it once instead of in every request.
 MESSAGES_MAX = 10_000
 # Registries of hundreds of tools are served by a router; a whitelist longer than this was not made by a person.
 TOOLS_MAX = 1_000

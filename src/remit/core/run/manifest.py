@@ -217,7 +217,7 @@ class Manifest(Record):
 
 
 def _is_money_capped(boundary: Boundary, budget: Budget) -> bool:
-    """Whether the caller or a boundary of their own caps money; the caps that come with the house are nobody's word."""
+    """Whether the caller or a boundary of their own caps money; the caps that come with the house do not count."""
     if budget.inference_cost_microusd is not None:
         return True
     own, known = boundary.budget.inference_cost_microusd, KNOWN.get(boundary.name)

@@ -140,7 +140,7 @@ class Order(Record, frozen=True):
 
 
 class OrderUsed(Record, frozen=True):
-    """Which order an effect equals: its number in the list, who confirmed that and when; nobody where the caller gave it."""
+    """The order that an effect equals: its number of how many, who confirmed the list (empty: its caller), and when."""
 
     number: int
     of: int

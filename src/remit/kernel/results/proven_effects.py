@@ -139,7 +139,7 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
     child was refused is made good by exactly the same call.
     """
     tool, arguments_hash = command.tool, command.arguments_hash
-    # As a rule there is none, and effects that nobody verified may be many.
+    # As a rule there is none, and unverified effects may be many.
     if UNDONE.isdisjoint(state.effects.uncommitted.values()):
         return []
     beside = {(call.tool, call.arguments_hash) for call in state.calls.proposed}

@@ -208,7 +208,7 @@ def _untouched(tool: ToolDefinition, manifest: Manifest) -> str:
     if manifest.caps[_SIDE_EFFECTS] == 0:
         return "side_effects=0 lets the run change nothing by itself"
     return (
-        "authority is off, so nobody traces where its values come from" if manifest.boundary.authority is None else ""
+        "authority is off, so no gate traces where its values come from" if manifest.boundary.authority is None else ""
     )
 
 
@@ -301,7 +301,7 @@ def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
 
 def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     yield "queues", _or_nothing([f"{trigger} to {queue}" for trigger, queue in boundary.queues], "as usual")
-    yield "on_silence", _or_nothing(boundary.on_silence, "nobody else is asked")
+    yield "on_silence", _or_nothing(boundary.on_silence, "no other person is asked")
     yield "approval_wait", said_duration(boundary.approval_wait_ms_max)
     yield "self_approval", _SELF_APPROVAL[boundary.self_approval]
 

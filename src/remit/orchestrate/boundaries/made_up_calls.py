@@ -98,7 +98,7 @@ class _Maker:
         if _type_of(schema) == "object":
             return self._fitting(schema, path, [{}])
         if _type_of(schema) == "boolean" and "enum" not in schema:
-            # A switch that nobody asked for is off.
+            # A switch that was not asked for is off.
             return schema.get("const", False)
         return self._fitting(schema, path, [*_candidates(schema, path, kind, is_payload=path in self._payload)])
 
@@ -194,7 +194,7 @@ def _sized(schema: JsonObject) -> Callable[[str], str]:
 
 @lru_cache(maxsize=256)
 def _checker_of(schema: bytes) -> Callable[[Any], bool]:
-    """Whether a value fits a schema; where nobody can say, it does."""
+    """Whether a value fits a schema; where that cannot be decided, it does."""
     try:
         return compile_schema(parse_json(schema.decode())).is_valid
     except RequestRejected:

@@ -38,15 +38,16 @@ def context_of(sender: Sender, node: str, calls: tuple[ToolCall, ...], why: str 
     )
 
 
-async def looked(look: ToolCallFilter, call: ToolCall, context: FilterContext) -> Any:
+async def looked(tool_filter: ToolCallFilter, call: ToolCall, context: FilterContext) -> Any:
     """The answer of a filter about a call."""
-    return await (call_user_code(look, call, context) if takes_context(look) else call_user_code(look, call))
+    given = (call, context) if takes_context(tool_filter) else (call,)
+    return await call_user_code(tool_filter, *given)
 
 
-def takes_context(look: Callable[..., Any]) -> bool:
+def takes_context(tool_filter: Callable[..., Any]) -> bool:
     """Whether a filter asks for the context: it takes a second argument that it does not have already."""
     try:
-        parameters = inspect.signature(look).parameters.values()
+        parameters = inspect.signature(tool_filter).parameters.values()
     except (TypeError, ValueError):
         return False
     places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
@@ -65,14 +66,14 @@ def unseen_because(state: RunState, command: CallTool) -> str:
 async def turned_away(filters: Mapping[str, ToolCallFilter], errand: ToolErrand, arguments: JsonObject) -> str:
     """Why a filter does not want a call that none has seen so; empty when every filter lets it pass."""
     command, why = errand.command, errand.unseen
-    for name, look in filters.items():
-        # Made anew for every look: what a filter does to what it is shown changes nothing.
+    for name, tool_filter in filters.items():
+        # Made anew for every filter: what a filter does to what it is shown changes nothing.
         call, beside = (
             ToolCall(command.call_id, command.tool, *deepcopy((arguments, errand.metadata))) for _ in range(2)
         )
         try:
-            said = await within(
-                CODE_TIMEOUT_MS, looked(look, call, context_of(errand.sender, errand.node, (beside,), why))
+            answer = await within(
+                CODE_TIMEOUT_MS, looked(tool_filter, call, context_of(errand.sender, errand.node, (beside,), why))
             )
         except TimeRanOut:
             return f"filter {name} failed: it took longer than timeout_ms={CODE_TIMEOUT_MS}"
@@ -80,9 +81,11 @@ async def turned_away(filters: Mapping[str, ToolCallFilter], errand: ToolErrand,
             raise
         except BaseException as error:  # noqa: BLE001  # whatever the user's code raises lets nothing through
             return f"filter {name} failed: {type(error).__name__}: {error}"
-        if isinstance(said, str) and said:
-            return f"filter {name}: {said}"
+        if isinstance(answer, str) and answer:
+            return f"filter {name}: {answer}"
         as_is = (command.call_id, command.tool, arguments)
-        if said is not None and (not isinstance(said, ToolCall) or (said.id, said.name, said.arguments) != as_is):
+        if answer is not None and (
+            not isinstance(answer, ToolCall) or (answer.id, answer.name, answer.arguments) != as_is
+        ):
             return f"filter {name} wants it changed, and {why}: propose it with the arguments that the filter wants"
     return ""

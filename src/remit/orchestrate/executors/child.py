@@ -270,7 +270,7 @@ class ChildExecutor:
         return orders_used(leased, turns)
 
     async def _cut_off(self, state: RunState) -> list[RunState]:
-        """The runs that were cut off beneath a run when it ended, as they stand: they have nobody else who tells of them."""
+        """The runs that were cut off beneath a run when it ended, as they stand: no other run tells of them."""
         found = []
         for run_id in cut_off_beneath(state):
             if await self._hub.runner.journal.read(run_id):

@@ -1,7 +1,7 @@
 """The mark of what gateways tell: by it they know their own messages from what others send under the same subjects.
 
 Rule 1: a mark is a signature over the subject, the type and the bytes, by a key that the deployment believes.
-Rule 2: nobody but a gateway tells what becomes of loops, or answers users. What comes without a mark is refused, whatever it
+Rule 2: only a gateway tells what becomes of loops, or answers users. What comes without a mark is refused, whatever it
         says, and no channel delivers it.
 """
 
@@ -26,7 +26,7 @@ def expect_taken(subject: str) -> None:
     if is_of_a_loop(subject):
         family = ".".join(subject.split(".")[:2])
         way_out = f"begin a loop with a task under {SubjectFamily.TASK.value}.ID, and listen here"
-        raise RequestRejected(WIRE_NOT_TAKEN, f"{family} is told by loops and taken from nobody; {way_out}")
+        raise RequestRejected(WIRE_NOT_TAKEN, f"{family} is told by loops and taken from no client; {way_out}")
 
 
 class ToldCheck:

@@ -3,7 +3,7 @@
 Rule 1: a request counts when it is signed with the key of the channel, over its time and its bytes, and no older than some
         minutes. A message that comes again means what it meant before: it is published under its own name.
 Rule 2: a reply is delivered at least once, in the order of its loop; its id tells that it came before.
-Rule 3: what no gateway of the deployment has told is no reply: it is signed for nobody, and kept as a dead letter.
+Rule 3: what no gateway of the deployment has told is no reply: it is not signed, and kept as a dead letter.
 Rule 4: a holder of the key speaks for all users of the channel: it belongs to the program that knows them.
 """
 

@@ -71,7 +71,7 @@ class HeldCalls:
         return None if known is None else self._of_id[next(iter(known))]
 
     def meant(self, call_id: str | None, tool: str) -> ProposedCall | None:
-        """The held call that a result is of, which nobody allowed; without an id the first of its tool."""
+        """The held, unapproved call that a result is of; without an id the first of its tool."""
         if call_id is not None:
             held = self.get(call_id)
             return held.call if held is not None and held.call.tool == tool else None

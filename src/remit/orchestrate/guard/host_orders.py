@@ -36,7 +36,7 @@ GUARD_ORDERS_UNREAD = "GUARD_ORDERS_UNREAD"
 
 
 class Confirmation(NamedTuple):
-    """Who answers for the list, and how; empty where nobody does yet."""
+    """Who answers for the list, and how; empty where no person has confirmed it yet."""
 
     by: str = ""
     is_wanted: bool = False

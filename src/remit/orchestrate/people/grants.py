@@ -4,7 +4,7 @@ Rule 1: a grant answers a question as the person who gave it: it is refused wher
 Rule 2: it is drawn first, in the journal of the store, and approves then. A process that dies between leaves a question that
         has drawn; the process that takes the run up finds it so, and draws nothing more.
 Rule 3: what a call says must equal the grant, argument by argument; free text stays in once something private was read, or
-        where nobody knows what was.
+        where what was is unknown.
 Rule 4: questions are taken in the order in which they were asked. What is behind a held call that no grant covers waits
         with it, in a run beneath it too, unless the boundary has no tripwire: a person looks at both.
 Rule 5: where the journal of the store does not add up, nothing is drawn.
@@ -177,7 +177,7 @@ class Grants:
         while origin is not None:
             above = fold(read_history(origin.run_id, await self._past.journal.read(origin.run_id)))
             if above.manifest is None or above.people.asking or _is_silenced(above):
-                return True  # Of one that is gone nobody knows what it asked.
+                return True  # What a run asked that is gone is unknown.
             origin = pinned(above).parent
         return False
 

@@ -94,7 +94,7 @@ class ErrandWorker:
         return found is Claimed.GRANTED
 
     def late(self, run_id: str, report: Report) -> None:
-        """Keep what came of a call that nobody waits for any more, for its run."""
+        """Keep what came of a call for which no driver waits any more, for its run."""
         name = ErrandName(run_id, getattr(report, "command_id", ""))
         self._begin(self._queue.late(name, encode_report(report)))
 

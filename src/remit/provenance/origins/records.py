@@ -260,7 +260,7 @@ def _shapes(content: Any) -> Iterator[tuple[str, ...]]:
 class OwnTexts:
     """The texts that one run wrote: they come back as text, from whatever place they are read.
 
-    What a call carried that nobody vouched for is kept, without signs and blanks, one behind the other: a value in pieces is
+    What a call carried without a known origin is kept, without signs and blanks, one behind the other: a value in pieces is
     found again. What the user's words say, and what a trusted field held before, stays what it was.
     """
 

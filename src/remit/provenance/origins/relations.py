@@ -2,7 +2,7 @@
 
 Rule 1: the field's own noun stands right before the person: "owner ann@…", "whose owner is ann@…".
 Rule 2: or a participle that the field is called by, with its preposition: "owned by" an owner, "assigned to" an assignee or
-        `assigned_to`. A participle that no field is called by names nobody: "blocked by ann@…" is never what she wrote.
+        `assigned_to`. A participle that is the name of no field names no person: "blocked by ann@…" is never what she wrote.
 Rule 3: the author of a record is also whom the words put behind "from" and "by" without a participle, and who "sent" it.
 Rule 4: where a record holds one person alone, any preposition will do that no participle governs.
 Rule 5: a thing that a record points to is not the record: a member of a list, a second field of the same kind and a record

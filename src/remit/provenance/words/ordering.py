@@ -172,7 +172,7 @@ class Ordering:
             return _VISIBLE.search(self._gap(place)) is not None or self._is_name(before)
         if self._lowered(before) in ("it", "them"):
             return before - 1 == verb or self._lowered(before - 1) == "make"
-        # "hardly with force": what leads in stands behind a thing or a name, and not behind a word that nobody knows.
+        # "hardly with force": what leads in stands behind a thing or a name, and not behind an unknown word.
         noun = before - 1
         if noun <= verb or _ADDED.search(self._gap(before)) or _VISIBLE.search(self._gap(before)):
             return True

@@ -1,7 +1,7 @@
 """Revocations: which values of secrets a model was found to know, kept in the store's folder.
 
-Rule 1: a value is known by its fingerprint, a keyed hash; the key lies beside it, readable by its owner alone, so that nobody
-        who sees a fingerprint elsewhere can try words on it.
+Rule 1: a value is known by its fingerprint, a keyed hash; the key lies beside it, readable by its owner alone, so that no
+        other user who sees a fingerprint elsewhere can try words on it.
 Rule 2: what was revoked stays revoked, for every process on the store and under every name; only another value helps.
 Rule 3: fingerprints without their key, or a file that others may read, say nothing that can be relied on: that is refused.
 """

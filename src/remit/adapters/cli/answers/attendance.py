@@ -1,6 +1,6 @@
 """A person at the terminal of a run: what the run asks is asked there, and the run goes on with the answer.
 
-Rule 1: nobody is asked unless keyboard, answer and remarks are those of a terminal; elsewhere the run waits.
+Rule 1: no person is asked unless keyboard, answer and remarks are those of a terminal; elsewhere the run waits.
 Rule 2: an answer goes the way of `remit approve`, in the name of the person.
 Rule 3: what is left open stays open, and the user who left it is told how to answer later.
 """
@@ -58,7 +58,7 @@ async def attended(
         try:
             response = await after_answer(system, *said, by=by)
         except RemitError as error:
-            # Another person may have answered it meanwhile, or nobody may.
+            # Another person may have answered it meanwhile, or no person may answer it.
             terminal.complain(error)
             left.add(said[0].id)
             response = await system.result(response.run_id)

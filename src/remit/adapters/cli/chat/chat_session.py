@@ -107,7 +107,7 @@ class TerminalChat:
             except Interrupted:
                 raise
             except RemitError as error:
-                # Another person may have answered it meanwhile, or nobody may.
+                # Another person may have answered it meanwhile, or no person may answer it.
                 self.terminal.complain(error)
                 left.add(asked.id)
                 response = self._interruptible(at_rest(self.conversation.system, response.run_id))

@@ -50,7 +50,7 @@ class ChatTerms:
     instructions: tuple[Message, ...] = ()
     # The effects that are wanted of the next exchange; none is carried over to another one.
     orders: tuple[Order, ...] = ()
-    # Whether nobody named the user, so that it is that of the operating system.
+    # Whether no user was named, so that it is that of the operating system.
     user_assumed: bool = False
 
     async def say(self, text: str) -> SystemResponse:

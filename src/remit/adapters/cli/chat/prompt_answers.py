@@ -87,7 +87,7 @@ Preview: TypeAlias = Callable[[list[JsonObject]], str]
 
 
 def json_lines(orders: list[JsonObject]) -> str:
-    """A list of orders as it was written, where nobody can say what its look-ups have found."""
+    """A list of orders as it was written, where it is unknown what its look-ups have found."""
     return "\n".join(f"{number}. {json_line(order)}" for number, order in enumerate(orders, 1))
 
 

@@ -26,7 +26,8 @@ def gateway(
         list[str] | None, Parameter(help="Caps of each run such as tool_calls=5,steps=20. May be said several times.")
     ] = None,
     channels: Annotated[
-        Path | None, Parameter(help="Who may do what in which channel; without it nobody approves what others started.")
+        Path | None,
+        Parameter(help="Who may do what in which channel; without it no user approves what others started."),
     ] = None,
     tenant: Annotated[str, Parameter(help="The tenant that runs belong to; `default` unless said.")] = "default",
     sealed: Annotated[

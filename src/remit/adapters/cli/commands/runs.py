@@ -71,7 +71,8 @@ def runs(
             width = max((len(entry.run_id) for entry in found), default=0)
             columns = columns_of(terminal) if terminal.is_a_terminal else 0
             for entry, one, words in zip(found, seen, asked, strict=True):
-                for line in entry_lines(_standing_of(entry, one.role, one.loop, width), words, columns):
+                standing = run_line(entry, *_more_of(entry, one.role, one.loop), width=width)
+                for line in entry_lines(standing, words, columns):
                     terminal.line(line)
         return [entry.run_id for entry, one in zip(found, seen, strict=True) if not one.loop]
 
@@ -100,7 +101,21 @@ def entry_lines(standing: str, asked: str, columns: int) -> Iterator[str]:
         yield f"{' ' * _SET_IN}{fitted(asked, columns - _SET_IN)}"
 
 
-def _standing_of(entry: RunEntry, role: str, loop: str, width: int) -> str:
+def run_line(entry: RunEntry, *more: str, width: int = 0) -> str:
+    """The line of a run: its id, filled up to a width, when it began, its turns, how it stands, and whatever more is said."""
+    return _GAP.join(
+        [
+            printable_line(entry.run_id, NAME_CHARS_MAX).ljust(width),
+            time_text(entry.listing.started_at_ms),
+            f"{entry.turns:>4} turn{'s' if entry.turns != 1 else ' '}",
+            entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open"),
+            *more,
+        ]
+    )
+
+
+def _more_of(entry: RunEntry, role: str, loop: str) -> list[str]:
+    """Whatever is not as usual of a run, and its loop state."""
     listing = entry.listing
     more = [printable_line(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
     more += [f"named {printable_line(listing.name, NAME_CHARS_MAX)}"] if listing.name else []
@@ -108,16 +123,4 @@ def _standing_of(entry: RunEntry, role: str, loop: str, width: int) -> str:
     more += [f"child of {printable_line(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
     more += [loop] if loop else []
     more += [f"as {role}"] if role not in ("", AgentRole.GENERAL) else []
-    return _GAP.join(
-        [
-            printable_line(entry.run_id, NAME_CHARS_MAX).ljust(width),
-            time_text(listing.started_at_ms),
-            f"{entry.turns:>4} turn{'s' if entry.turns != 1 else ' '}",
-            _standing(entry),
-            *more,
-        ]
-    )
-
-
-def _standing(entry: RunEntry) -> str:
-    return entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
+    return more

@@ -57,12 +57,12 @@ from remit.wire.credentials import CAPABILITY_EXPIRED, CAPABILITY_LACKING
 _AT, _AS = b"@", b"#"
 # A message whose entry cannot be read, or names another log, although its signature holds.
 ENTRY_MISNAMED = "ENTRY_MISNAMED"
-# So many that count for nothing are remembered of one log, and so old ones are put aside.
+# At most REFUSED_MAX entries that count for nothing are remembered of one log; those older than ASIDE_MS are put aside.
 REFUSED_MAX, ASIDE_MS = 100, DAY_MS
 _log = logging.getLogger(__name__)
-# So many texts of others are remembered; where there are more, none is removed here.
+# At most so many texts of other processes are remembered; where there are more, this process removes none.
 FOREIGN_TEXTS_MAX = 100_000
-# How the word of a key is refused that is known here, and may not say this.
+# The codes with which an entry is refused although its key is known here: it may not write this.
 _NOT_THEIRS = (CAPABILITY_LACKING, CAPABILITY_EXPIRED, SIGNER_REVOKED)
 _REWRITTEN = Rewritten.__name__.encode()
 

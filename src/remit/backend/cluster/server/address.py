@@ -13,7 +13,7 @@ STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
 SCHEMES = ("nats", "tls")
 LEASE = "lease_ms"
 DRIVE, BY_WORKERS = "drive", "workers"
-# Shorter ones end while a server follows a leader that was killed; in longer ones nobody goes on with a run for too long.
+# Shorter ones end while a server follows a leader that was killed; in longer ones no process goes on with a run for too long.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 600_000
 PORT_MAX = 65_535
 # What ends a host, and must be written as %2F and so on before the @.

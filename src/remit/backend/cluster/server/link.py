@@ -49,7 +49,7 @@ T = TypeVar("T")
 LEASE_MS = 10_000
 # Three heartbeats may be lost.
 _HEARTBEATS = 4
-# How a server says that it lets nobody in with a key, and how often in a row that is no accident of a reload.
+# How a server refuses a key, and after how many refusals in a row the cause is not that it reloads its configuration.
 _REFUSED, REFUSALS_MAX = "authorization violation", 10
 STORE_SHUT_OUT = "STORE_SHUT_OUT"
 # How many messages a process puts aside at most, and for how long their letters are kept.
@@ -141,7 +141,7 @@ class Link:
             raise StoreUnusable(STORE_SHUT_OUT, message, {"address": self.address})
 
     def expect_may(self, subject: str) -> None:
-        """Raise StoreUnusable where nobody would believe what this process writes under a subject: so it writes nothing."""
+        """Raise StoreUnusable where no other process would believe what this one writes under a subject: so it writes nothing."""
         if why := self.signet.own_lack(subject):
             raise lacking_right(self.signet, why)
 
@@ -313,7 +313,7 @@ def lacking_right(signet: Signet, code: str) -> StoreUnusable:
     if code == CAPABILITY_LACKING:
         may = " ".join(signet.keyring.admitted_for(own))[:_MAY_CHARS_MAX]
         message = (
-            f"the key of this process, {own}, was admitted for {may} alone, so nobody would believe this and nothing was done; "
+            f"the key of this process, {own}, was admitted for {may} alone, so no other process would believe this and nothing was done; "
             "do it with the key of the deployment, or have this one admitted for it with `remit keys admit`"
         )
     elif code == CAPABILITY_EXPIRED:

@@ -285,7 +285,7 @@ class ErrandQueue:
             await self._link.finish(self._link.jet.client.publish(answer_to, b""))
 
     async def late(self, name: ErrandName, data: bytes) -> None:
-        """Keep what came of a call when nobody waited for it any more, until a loop worker has told its run."""
+        """Keep what came of a call for which no driver waited any more, until a loop worker has told its run."""
         body, headers = await self._packed(data)
         subject = _late_subject(name)
         headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
@@ -371,7 +371,7 @@ class ErrandQueue:
         return b"", {**headers, _DIGEST: digest.hex()}
 
     async def _unpacked(self, found: tuple[bytes, dict[str, str]]) -> StoredReport:
-        """What a message holds; nothing where it names a text that is not there, so that nobody can read it as something."""
+        """What a message holds; nothing where it names a text that is not there, so that it is never read as something else."""
         data, headers = found
         try:
             came = Came(headers.get(_CAME, Came.DONE))

@@ -63,7 +63,7 @@ class Users:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Let nobody begin, and wait for those who have."""
+        """Let no reader begin, and wait for those that have."""
         with self._changed:
             self._is_closed = True
             while self._count:
@@ -90,7 +90,7 @@ class ReadConnection:
                 raise store_unusable(error, self._path) from error
 
     def close(self) -> None:
-        """Let the file go, once nobody reads."""
+        """Let the file go, once no reader uses it."""
         self._users.close()
         self._connection.close()
 

@@ -62,7 +62,7 @@ def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Sign
 
 
 def login_key(home: Path) -> Signer:
-    """The key of a folder, to log in with; raises StoreUnusable where there is none: one that was just made lets nobody in."""
+    """The key of a folder, to log in with; raises StoreUnusable where there is none: one that was just made opens no store."""
     if not FileKey(home).is_made:
         message = f"{home / KEY} is not there, and the servers let in only whom they know; `remit keys` makes it"
         raise StoreUnusable(KEY_MISSING, f"{message}, and an operator admits it", {"path": str(home / KEY)})
