@@ -51,11 +51,11 @@ settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
 
 parsed.find_once()
 
-# Whoever starts the tests in the background of a shell has them ignore interrupts; what they start would, too.
+# A shell that starts the tests in the background has them ignore interrupts; what they start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Stores that tests make are entered in a list of their own, never in that of whoever runs the tests.
+# Stores that tests make are entered in a list of their own, never in that of the user who runs the tests.
 _LISTS = tempfile.mkdtemp(prefix="remit-trust-")
 atexit.register(shutil.rmtree, _LISTS, ignore_errors=True)
 os.environ["REMIT_TRUST"] = f"{_LISTS}/stores.jsonl"

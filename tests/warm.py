@@ -43,9 +43,9 @@ EARLY = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "MALLOC_", "OPENSSL_")
 # Packages of others that the house imports where it first needs them.
 LATER = ("cel_expr_python", "cryptography.hazmat.primitives.asymmetric.ed25519", "jsonschema_rs")
 
-# What is told of a child: its pid, and at its end its status.
+# Messages about a child: its pid, and at its end its status.
 TOLD = struct.Struct("q")
-# Where the process that forks is asked, by whoever runs tests and by what they start.
+# Where the process that forks is asked, by the process that runs tests and by those it starts.
 NURSERY = "REMIT_TESTS_NURSERY"
 WAITING_MAX = 128
 
@@ -187,7 +187,7 @@ def _end() -> None:
 
 
 def main(listening: socket.socket) -> None:
-    """Fork for each request until nobody is left to ask; whoever returns from here with work to do is a child."""
+    """Fork for each request until no process is left to ask; a process that returns from here with work to do is a child."""
     for module in (*(found.name for found in pkgutil.walk_packages(remit.__path__, "remit.")), *LATER):
         if not module.endswith(".__main__"):
             importlib.import_module(module)
@@ -218,7 +218,7 @@ def _keep(asked: socket.socket, streams: list[int]) -> None:
         return
     for fd in (0, 1, 2, *streams):
         os.close(fd)
-    # Whoever asked may have gone.
+    # The process that asked may have gone.
     with suppress(BrokenPipeError):
         asked.send(TOLD.pack(pid))
         asked.send(TOLD.pack(os.waitpid(pid, 0)[1]))

@@ -214,7 +214,7 @@ def _sign(function: Any, described: Described) -> None:
 
 
 async def play(theatre: Theatre, run: Run) -> Played:
-    """Play one run to its end, or until it waits for somebody who never comes."""
+    """Play one run to its end, or until it waits for a person who never comes."""
     stage, system = Stage(run, run.world.fresh()), theatre.system
     run_id = await theatre.submit(stage)
     while run.answered:

@@ -221,7 +221,7 @@ def leak_line(run: Run, step: Step) -> str:
 
 
 def held_line(played: Played) -> str:
-    """One benign task that needed somebody, and the first call that did."""
+    """One benign task that needed a person, and the first call that did."""
     step = next(step for step in played.steps if not step.passed)
     return (
         f"HELD {played.run.world.name} {played.run.task.id}: {step.tool}({_short(step.args)}): {_short(step.verdict)}"
@@ -256,7 +256,7 @@ def details(counted: dict[str, Tally]) -> str:
 
 def _counted(given: argparse.Namespace, runs: list[Run]) -> dict[str, Tally]:
     if given.runs:
-        # Whoever plays against a gate alone needs no system.
+        # An attack that plays against a gate alone needs no system.
         from remit.orchestrate.guard.guarded_run import boundary_of_start
         from tests.authority import real_runs
 

@@ -1,4 +1,4 @@
-"""Generated suites over twelve trades, one half of which no rule was written for: what ran, and what needed somebody."""
+"""Generated suites over twelve trades, one half of which no rule was written for: what ran, and what needed a person."""
 
 from collections import Counter
 from collections.abc import Iterable

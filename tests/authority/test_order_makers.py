@@ -23,7 +23,7 @@ def found(maker: str, *, reads_lines: bool) -> Figures:
 
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("reads_lines", [True, False])
-def test_nothing_is_done_that_was_not_ordered_whoever_confirms(maker: str, reads_lines: bool) -> None:
+def test_nothing_is_done_that_was_not_ordered_even_if_a_person_confirms(maker: str, reads_lines: bool) -> None:
     assert found(maker, reads_lines=reads_lines).leaks_elsewhere == 0
 
 

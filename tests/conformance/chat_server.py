@@ -103,7 +103,7 @@ Play = Callable[[Call, Peer], Awaitable[None]]
 
 @dataclass
 class ChatServer:
-    """Plays one situation to whoever calls, and keeps what it was sent."""
+    """Plays one situation to every caller, and keeps what it was sent."""
 
     play: Play
     calls: list[Call] = field(default_factory=list)
@@ -115,7 +115,7 @@ class ChatServer:
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            # Whoever hangs up on us, or speaks another language, has its reasons.
+            # A client that hangs up, or speaks another language, is no fault of this server.
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 call = await read_call(reader)
                 self.calls.append(call)

@@ -7,7 +7,7 @@ from tests.conformance.chat_server import Call, Peer
 
 
 def base_of(url: str) -> str:
-    """The base of a server's url: the path of the API is added by whoever asks."""
+    """The base of a server's url: the path of the API is added by the client."""
     return url.removesuffix("/v1")
 
 

@@ -101,7 +101,7 @@ def test_a_call_that_a_model_wrote_as_text_is_judged_made_and_answered(notation:
     run, server = play(writing(NOTATIONS[notation]), "ollama:tiny?url={url}")
     assert (run.response.terminal_code, run.response.content) == (Ending.SUCCESS, "a is a letter")
     assert {(call.name, call.status) for call in run.response.tool_calls_made} == {("look_up", CallStatus.COMMITTED)}
-    # Whoever listened heard no call, and the server is shown it as one of its own.
+    # The listener heard no call, and the server is shown it as one of its own.
     assert run.heard in ("a is a letter", "Let me see.\na is a letter")
     assert server.calls[1].body["messages"][1]["tool_calls"][0]["function"]["name"] == "look_up"
 

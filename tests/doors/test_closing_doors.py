@@ -100,7 +100,7 @@ def test_a_verb_whose_system_is_closed_at_any_of_its_awaits_is_finished_or_told_
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_whoever_looks_while_a_system_is_closed_is_answered_as_before_or_told_so(kind: str, tmp_path: Path) -> None:
+def test_a_reader_of_a_system_that_is_closed_is_answered_as_before_or_told_so(kind: str, tmp_path: Path) -> None:
     async def story(home: Path, name: str, verb: Callable[..., Awaitable[object]], awaits: int) -> None:
         system = opened(STORES[kind](home), Ids())
         run_id = await ended(system)
@@ -130,7 +130,7 @@ def test_a_store_is_not_closed_while_a_question_to_it_is_under_way(kind: str, tm
         async def held(name: str) -> object:
             asked.set()
             await may_answer.wait()
-            assert not is_closed.is_set(), "it was closed under whoever asked"
+            assert not is_closed.is_set(), "it was closed under a caller"
             return await last(name)
 
         async def closed() -> None:

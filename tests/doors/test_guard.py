@@ -1,6 +1,6 @@
 """A guarded conversation from its host's side: who stops it is heard, what nobody allowed is told, what was not made is free.
 
-Everything comes from `remit`, as whoever installed it writes it.
+Everything comes from `remit`, as a developer who installed it writes it.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ def test_a_no_is_heard_under_a_halt() -> None:
 
 
 async def told(host: Host, system: System, kind: Signal) -> float:
-    """How long somebody elsewhere waits until an idle host's guard has heard them."""
+    """How long an approver elsewhere waits until an idle host's guard has heard them."""
     asked = (await system.result(host.run_id)).waiting_for
     payload = {} if asked is None else {"packet_id": asked.packet_ids[0]}
     began = time.monotonic()

@@ -146,7 +146,7 @@ def test_an_engine_that_says_only_its_name_and_its_window_can_run(tmp_path: Path
 
 
 @pytest.mark.req("1.12")
-def test_under_a_cap_of_money_that_somebody_set_a_price_must_be_known(tmp_path: Path) -> None:
+def test_under_a_cap_of_money_that_the_user_set_a_price_must_be_known(tmp_path: Path) -> None:
     capped = Budget(inference_cost_microusd=1_000_000)
     response = AgentLoop(Nameless("fine"), budget=capped, home=tmp_path).chat_sync("hi")
     assert response.terminal_code is Ending.BUDGET_EXHAUSTED

@@ -1,4 +1,4 @@
-"""Steps that ask a model, as their user wrote them: what is sent, what is refused, what is told of it."""
+"""Steps that ask a model, as their user wrote them: what is sent, what is refused, what messages say of it."""
 
 from pathlib import Path
 from typing import Any

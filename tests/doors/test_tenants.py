@@ -175,7 +175,7 @@ Verb = Callable[[System, str], Any]
 
 
 def entry(run_id: str) -> RunEntry:
-    """What somebody may claim to know of a run."""
+    """What a caller may claim to know of a run."""
     return RunEntry(run_id, RunListing(1), 3)
 
 
@@ -326,12 +326,12 @@ ARCHIVE: Table = {
     "export": exported,
 }
 QUEUES: Table = {
-    "acting_for": lambda s, run: None,  # It takes a shelf, and whoever has one of the store operates it.
+    "acting_for": lambda s, run: None,  # It takes a shelf, and a caller with a shelf of the store operates it.
     "limits_of": lambda s, run: s.queues.limits_of("review"),
     "items": lambda s, run: s.queues.items(),
     "overview": lambda s, run: s.queues.overview(),
     "acknowledge": lambda s, run: s.queues.acknowledge(run, "ada"),
-    "check_answer": lambda s, run: None,  # It looks at nothing but a state that somebody has.
+    "check_answer": lambda s, run: None,  # It looks at nothing but a state that the caller has.
 }
 QUOTAS: Table = {
     "standings": [
@@ -348,7 +348,7 @@ LINEAGES: Table = {
 
 
 def handle(system: System, run_id: str) -> Run[SystemResponse]:
-    """A handle on a run, as somebody may make it who knows an id."""
+    """A handle on a run, as a caller may make it who knows an id."""
 
     async def read(response: SystemResponse) -> SystemResponse:
         return response
@@ -374,12 +374,12 @@ ORDER = {"tool": "change", "args": {"what": {"literal": "a"}}}
 
 
 GRANTS: Table = {
-    "acting_for": lambda s, run: None,  # It takes what is past, and whoever has all of it operates the store.
+    "acting_for": lambda s, run: None,  # It takes what is past, and a caller who has all of it operates the store.
     "now_ms": lambda s, run: s.grants.now_ms,
     "standings": lambda s, run: s.grants.standings(),
     "give": lambda s, run: s.grants.give(ORDER, until_ms=NOON + 1_000, by="bob"),
     "revoke": [lambda s, run: s.grants.revoke("g1"), lambda s, run: s.grants.revoke("globex:g1")],
-    "approve": lambda s, run: None,  # It looks at nothing but a state that somebody has.
+    "approve": lambda s, run: None,  # It looks at nothing but a state that the caller has.
     "like": [lambda s, run: s.grants.like(f"{run}/1.2"), lambda s, run: s.grants.like(f"{run}/1.1")],
     "same_before": [lambda s, run: s.grants.same_before(f"{run}/1.2"), lambda s, run: s.grants.same_before(run)],
 }
@@ -442,7 +442,7 @@ TENANTS: dict[type, Table] = {
     },
     Archive: {"has_met": lambda s, tenant: s.archive.has_met(HaltScope(HaltKind.TENANT, tenant))},
     Queues: {
-        "acting_for": lambda s, tenant: None,  # It takes a shelf, and whoever has one of the store operates it.
+        "acting_for": lambda s, tenant: None,  # It takes a shelf, and a caller with a shelf of the store operates it.
         "items": lambda s, tenant: s.queues.items(tenant_id=tenant),
     },
     TenantStandings: {"standings": lambda s, tenant: s.quotas.standings(tenant)},

@@ -1,4 +1,4 @@
-"""What the laws counted is said at the end of the tests, whoever ran them."""
+"""What the laws counted is said at the end of the tests, whichever process ran them."""
 
 from collections.abc import Iterator
 

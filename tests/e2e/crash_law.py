@@ -314,7 +314,7 @@ def keep_the_law(folder: Path, part: int, parts: int) -> Tallied:
 
 
 def break_the_law(folder: Path, name: str) -> Tallied:
-    """Kill at every moment of a kind, with a house that has a fault: whoever looks must find it."""
+    """Kill at every moment of a kind, with a house that has a fault: the law must find it."""
     moment, mutant = MUTANTS[name]
     mutant()
     known = positions_of(Place.under(folder / "uncrashed"))

@@ -163,7 +163,7 @@ class CrashingStore:
         await self._store.close()
 
 
-# Says a line to whoever forked; what was said before a crash arrives.
+# Says a line to the process that forked; what was said before a crash arrives.
 Tell = Callable[[str], None]
 
 

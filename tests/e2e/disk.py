@@ -129,7 +129,7 @@ class File:
     writes: list[Write] = field(default_factory=list)
     synced: int = 0
     size: int = 0
-    # Whether whoever writes to it waits until it is on the disk.
+    # Whether a writer to it waits until it is on the disk.
     is_synchronous: bool = False
 
 
@@ -246,7 +246,7 @@ class Disk:
             file.size = call.number
             return True
         data = call.texts[0][: call.result]
-        # Whoever does not say where writes at the end: all such files here are appended to.
+        # A writer that does not say where writes at the end: all such files here are appended to.
         offset = call.number if call.name == "pwrite64" else file.size
         file.writes.append(Write(offset, data))
         file.size = max(file.size, offset + len(data))

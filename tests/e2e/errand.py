@@ -1,7 +1,7 @@
 """The run that is crashed: reads, a slow tool, parallel calls, three kinds of writes with approvals, and a child.
 
 The world outside the store is one file that only grows. A tool writes there that it was asked, then what it did; so what
-happened can be counted, whoever was killed.
+happened can be counted, whichever process was killed.
 """
 
 import asyncio
@@ -189,7 +189,7 @@ def _writes(ledger: Ledger, on_effect: Callable[[str], None]) -> tuple[Tool, ...
 
     @tool(effect="external", verify=is_done, reconcile=account)
     async def pay(n: int, idempotency_key: str) -> str:
-        """Pay somebody, and keep accounts."""
+        """Pay a person, and keep accounts."""
         return do("pay", idempotency_key, n)
 
     @tool(effect="external", verify=is_done)

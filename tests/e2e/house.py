@@ -1,6 +1,6 @@
 """A system on a real store, for what needs no second process; and the proof of every run that was made in it.
 
-Whoever leaves the house has it proven: each run verifies, and decides to the same bytes again.
+A test that leaves the house has it proven: each run verifies, and decides to the same bytes again.
 """
 
 import asyncio

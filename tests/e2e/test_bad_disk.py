@@ -99,7 +99,7 @@ def no_database(path: Path, chance: Random) -> None:
 
 
 def of_another_program(path: Path, chance: Random) -> None:
-    """A database, of somebody else."""
+    """A database of another program."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE turns (song TEXT)")
@@ -128,7 +128,7 @@ def test_damage_anywhere_in_the_database_is_told_and_never_taken_for_something_e
     *read, written = looks(remit)
     for was, answer in zip(before, read, strict=True):
         where = f"REMIT_RANDOM_SEED={SEED}, attempt {attempt}: {answer}"
-        # Whoever meets the damage is told; whoever does not, or only meets a damaged cache, gets what was there.
+        # A reader that meets the damage is told; one that does not, or only meets a damaged cache, gets what was there.
         is_as_before = (answer.exit_code, answer.out) == (was.exit_code, was.out)
         is_warned = answer.err == was.err or DAMAGED in answer.err
         assert (is_as_before and is_warned) or answer.exit_code == EXIT_FAILED, where
@@ -155,7 +155,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(remit: Remit) -> N
     assert prove_all(remit.home) == 2
 
 
-def test_a_store_that_is_not_there_is_missed_by_whoever_reads_and_not_made(tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_is_missed_by_a_reader_and_not_made(tmp_path: Path) -> None:
     for answer in looks(Remit(tmp_path)):
         assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, NOT_FOUND), answer
     assert list(tmp_path.iterdir()) == []
@@ -205,7 +205,7 @@ def test_a_read_only_disk_can_be_read_and_says_so_when_something_is_to_be_writte
 
 
 def test_a_disk_that_is_full_after_an_effect_loses_neither_its_outcome_nor_anything_before(mounting: Remit) -> None:
-    """A small disk of its own takes the store; what is left of it is filled, and somebody makes room after a while."""
+    """A small disk of its own takes the store; what is left of it is filled, and a thread makes room after a while."""
     remit = mounting
     disk = remit.folder / "disk"
     disk.mkdir()
@@ -274,7 +274,7 @@ def test_a_file_that_may_not_grow_any_more_is_a_full_disk_and_outcomes_wait_for_
         expect_to_go_on(remit)
 
 
-def test_whoever_does_not_want_to_wait_for_room_ends_the_process_and_the_call_is_in_doubt(remit: Remit) -> None:
+def test_a_user_who_does_not_want_to_wait_for_room_ends_the_process_and_the_call_is_in_doubt(remit: Remit) -> None:
     process = limited(remit, 300_000)
     assert process.stderr is not None
     assert KEPT in process.stderr.readline()

@@ -192,7 +192,7 @@ def test_a_result_that_is_no_unicode_is_kept_as_far_as_it_is(remit: Remit) -> No
     assert (made["status"], made["result"]) == ("committed", "caf??")
 
 
-def test_what_a_tool_prints_does_not_reach_whoever_reads_the_answer(remit: Remit) -> None:
+def test_what_a_tool_prints_does_not_reach_the_reader_of_the_answer(remit: Remit) -> None:
     remit.write(replies=[calls("prints"), says("Silence.")])
     answer = remit.start_run().answer()
     assert (answer.exit_code, answer.values["content"]) == (EXIT_OK, "Silence.")

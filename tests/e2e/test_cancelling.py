@@ -35,7 +35,7 @@ from tests.e2e.house import asking, calls, house, says, tell, until
 from tests.unit.tool.watching import running_in
 
 MINUTE_MS = 60_000
-# A minute is what the slow ones take; whoever is cancelled is done long before.
+# A minute is what the slow ones take; a cancelled one is done long before.
 SECONDS = 20
 
 SLOW = {"delay_ms": MINUTE_MS, **says("Too late.")}
@@ -72,7 +72,7 @@ class Listening:
         return self._script.model_info()
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """The script's reply, unless somebody cancels."""
+        """The script's reply, unless the run is cancelled."""
         self._heard.began.append("model")
         try:
             return await self._script.infer(request, on_chunk)

@@ -55,7 +55,7 @@ def write(text: str, idempotency_key: str) -> str:
 
 @tool(effect="read", timeout_ms=60_000)
 async def wait() -> str:
-    """Wait for somebody to open the door."""
+    """Wait for a person to open the door."""
     (HERE / "waits").touch()
     while not (HERE / "door").exists():
         await asyncio.sleep(0.01)
@@ -187,7 +187,7 @@ def test_an_interrupted_run_can_be_resumed(tmp_path: Path, number: int, code: in
     assert shop.say("resume", "last").stdout == "Open.\n"
 
 
-def test_whoever_drives_a_run_hears_what_another_process_approves(tmp_path: Path) -> None:
+def test_the_driver_of_a_run_hears_what_another_process_approves(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     process = shop.begin(*shop.words(calls("write", "wait"), {"text": "Both."}))
     shop.await_file("waits", process)
@@ -198,7 +198,7 @@ def test_whoever_drives_a_run_hears_what_another_process_approves(tmp_path: Path
         is_waiting = approving.poll() is None
         (tmp_path / "door").touch()
         told = approving.communicate(timeout=PATIENCE_S)
-    assert is_waiting, "whoever approves waits until the run rests"
+    assert is_waiting, "the approving process waits until the run rests"
     assert (approving.returncode, told[0]) == (0, "Both.\n")
     assert process.communicate(timeout=PATIENCE_S)[0] == "Both.\n"
     assert process.returncode == 0

@@ -108,7 +108,7 @@ class Folder:
 
 
 def kinds_in(log: Path, moment: str) -> set[str]:
-    """What was performed elsewhere; where whoever did it was to be killed, it was, over each kind."""
+    """What was performed elsewhere; where its performer was to be killed, it was, over each kind."""
     lines = log.read_text().split()
     dead, kinds = ({line for line in lines if line.startswith("-") is is_dead} for is_dead in (True, False))
     assert dead == (set() if moment == "-" else {f"-{kind}" for kind in kinds})

@@ -1,4 +1,4 @@
-"""`remit guard` as a process beside somebody else's agent: runs side by side, each line answered before the next."""
+"""`remit guard` as a process beside another program's agent: runs side by side, each line answered before the next."""
 
 import json
 import re

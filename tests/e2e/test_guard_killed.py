@@ -1,4 +1,4 @@
-"""A guarded conversation of somebody else's agent is a run: killed, gone on with, approved from elsewhere, verified, replayed."""
+"""A guarded conversation of another program's agent is a run: killed, resumed, approved from elsewhere, verified, replayed."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ START: dict[str, Any] = {
 
 
 class Host:
-    """Somebody else's agent beside a guard process of its own."""
+    """Another program's agent beside a guard process of its own."""
 
     def __init__(self, home: Path, *options: str) -> None:
         self.process = warm.Popen(

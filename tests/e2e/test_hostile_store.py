@@ -26,7 +26,7 @@ Path(__file__).with_name("LOADED").touch()
 
 @tool(effect="write")
 def pay(to: str) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     return f"paid {to}"
 '''
 REPLIES = {"replies": [{"tool_calls": [{"name": "pay", "arguments": {"to": "eve"}}]}, {"text": "done"}]}
@@ -35,7 +35,7 @@ TOKEN = "sk-the-key-of-the-victim"
 
 
 class Bait:
-    """A folder with a store that somebody else made, in which a run waits for a person; and who was called from it."""
+    """A folder with a store that a stranger made, in which a run waits for a person; and who was called from it."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ def free_port() -> int:
 
 @contextmanager
 def listening(bait: Bait) -> Iterator[None]:
-    """Somebody at the address that the store names, who hears whatever is sent there."""
+    """A listener at the address that the store names, who hears whatever is sent there."""
     with socket.create_server(("127.0.0.1", bait.port)) as server:
         server.settimeout(0.05)
         is_over = threading.Event()
@@ -233,7 +233,7 @@ def test_nothing_runs_nothing_leaves_and_nothing_is_written_in_a_cloned_store(
     assert cloned.kept == before
 
 
-def test_whoever_trusts_a_store_has_seen_every_path_and_address_in_it(cloned: Bait) -> None:
+def test_a_user_who_trusts_a_store_has_seen_every_path_and_address_in_it(cloned: Bait) -> None:
     (cloned.folder / ".remit" / "key").chmod(0o600)
     looked = cloned.say("trust")
     assert looked.returncode == 3
@@ -250,7 +250,7 @@ def test_after_a_person_said_so_a_store_is_used_and_its_address_gets_no_key(tmp_
     with listening(victim):
         assert victim.say("approve", "last").returncode == 1
         assert victim.say("trust", "--yes", "--json").returncode == 0
-        # A no loads nothing, in a store of one's own too.
+        # A no loads nothing, in a store of the user's own too.
         assert victim.say("reject", "last").returncode == 3
         assert (victim.is_loaded, victim.heard) == (False, [])
         victim.say("signal", "last", "resume")

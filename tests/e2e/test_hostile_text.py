@@ -1,6 +1,6 @@
 """Whatever models, tools, files and people say, no command hands it to a terminal as something that it obeys.
 
-The runs here hold every kind of text that does something to a terminal or to whoever reads it. Every command of the
+The runs here hold every kind of text that does something to a terminal or to its reader. Every command of the
 command line is said to them: to a pipe, as JSON, and to a terminal.
 """
 
@@ -74,7 +74,7 @@ def calls(name: str, **arguments: str) -> dict[str, object]:
     return {"tool_calls": [{"name": name, "arguments": arguments}], "usage": {"prompt_tokens": 1, "output_tokens": 1}}
 
 
-# What an agent of somebody else tells a guard: hostile in every place that may hold a text.
+# What another program's agent tells a guard: hostile in every place that may hold a text.
 _TOOL = {"name": "send", "description": HOSTILE, "parameters": {"type": "object"}, "effect": "external"}
 GUARDED = "".join(
     json.dumps(line) + "\n"
@@ -158,7 +158,7 @@ class Stage:
         return [*words, "--mode", "plan", "--plan", str(folder / "plan.yaml")]
 
     def waiting(self) -> str:
-        """A run that waits for somebody to approve a call with hostile arguments; gives its id."""
+        """A run that waits for a person to approve a call with hostile arguments; gives its id."""
         _, out, _ = self.say(*self.script(calls("write", text=HOSTILE + LONG), ANSWER), "--json")
         return str(json.loads(out)["run_id"])
 

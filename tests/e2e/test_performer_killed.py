@@ -66,7 +66,7 @@ class Payment:
 
     @property
     def lines(self) -> list[str]:
-        """What was performed elsewhere, and over what whoever did it was killed."""
+        """What was performed elsewhere, and over what its performer was killed."""
         return self._log.read_text().split()
 
 

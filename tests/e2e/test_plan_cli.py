@@ -33,7 +33,7 @@ rules:
   - {name: says where, check: must_mention, words: [shelf]}
 """
 NOTING = '''
-"""Whoever works here notes it, and waits where somebody says so."""
+"""Tools that note each call, and wait where a test says so."""
 
 from pathlib import Path
 from threading import Event
@@ -83,7 +83,7 @@ def begun(remit: Remit) -> Running:
 def killed_at(running: Running, told: str, and_then: Callable[[], object] = lambda: True) -> None:
     """Kill a command once it has told this, and something else has come about."""
     err = running.process.stderr
-    assert err is not None, "what is told can be read"
+    assert err is not None, "the output can be read"
     while told not in (line := err.readline()):
         assert line, f"the command ended and has not told {told!r}"
     until(and_then, "what it told has begun")
@@ -137,7 +137,7 @@ def test_a_plan_that_nobody_kills_gives_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_whose_files_are_gone_or_changed_is_not_resumed_until_somebody_accepts_it(tmp_path: Path) -> None:
+def test_a_plan_whose_files_are_gone_or_changed_is_not_resumed_until_a_person_accepts_it(tmp_path: Path) -> None:
     with remit_in(tmp_path) as remit:
         (tmp_path / "hold-look").touch()
         killed_at(begun(remit), "-> look ")
@@ -156,7 +156,7 @@ def test_a_plan_whose_files_are_gone_or_changed_is_not_resumed_until_somebody_ac
 
 
 @pytest.mark.slow
-def test_a_plan_file_with_other_steps_is_refused_even_if_somebody_accepts_it(tmp_path: Path) -> None:
+def test_a_plan_file_with_other_steps_is_refused_even_if_a_person_accepts_it(tmp_path: Path) -> None:
     with remit_in(tmp_path) as remit:
         (tmp_path / "hold-look").touch()
         killed_at(begun(remit), "-> look ")
@@ -169,7 +169,7 @@ def test_a_plan_file_with_other_steps_is_refused_even_if_somebody_accepts_it(tmp
 
 
 @pytest.mark.slow
-def test_whoever_resumes_a_plan_at_a_terminal_is_told_the_steps_that_are_left(tmp_path: Path) -> None:
+def test_a_user_who_resumes_a_plan_at_a_terminal_is_told_the_steps_that_are_left(tmp_path: Path) -> None:
     with remit_in(tmp_path) as remit:
         (tmp_path / "hold-look").touch()
         killed_at(begun(remit), "-> look ")

@@ -1,4 +1,4 @@
-"""Queues with real processes: a webhook is followed until somebody ends it, and what it decides is done."""
+"""Queues with real processes: a webhook is followed until the user ends it, and what it decides is done."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Votes from the installed command: what is told, and runs that are killed between replicas and resumed.
+"""Votes from the installed command: what the command prints, and runs that are killed between replicas and resumed.
 
 The model is a server that answers each call in turn, and holds on to one of them until its caller is gone.
 """
@@ -23,7 +23,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 VOTER = '''
-"""Whoever spoke last is right."""
+"""The candidate that spoke last is right."""
 
 
 def last(candidates):

@@ -44,7 +44,7 @@ Record = Callable[[str, object], None]
 
 @dataclass
 class World:
-    """Everything a run may call. Once closed, whoever calls anything has broken the law."""
+    """Everything a run may call. Once closed, code that calls anything has broken the law."""
 
     is_closed: bool = False
     called: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class World:
 
         @tool(effect="external", idempotent=True, verify=lambda arguments, result: arguments["to"] in result)
         def pay(amount: float, to: str, idempotency_key: str) -> str:
-            """Pay somebody."""
+            """Pay a person."""
             self.calls("pay")
             return f"{to} has {amount}"
 

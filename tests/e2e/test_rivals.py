@@ -107,7 +107,7 @@ def test_of_two_processes_that_approve_a_packet_one_wins_and_the_effect_happens_
     remit.write(TOOLS, [calls("pay"), says("Paid.")])
     packet = remit.run_here().values["waiting_for"]["packet_ids"][0]
     one, other = (remit.start("approve", packet, "--json", "--by", name) for name in ("ann", "bob"))
-    # Whoever was heard by the other waits for the rest of the run, and the other drives it there before it is sent away.
+    # A process that was heard by the other waits for the rest of the run, and the other drives it there before it is sent away.
     until(lambda: ledger(remit)["asked"] == 1, "the tool is at work")
     open_gate(remit)
     winner, loser = apart(one.answer(), other.answer())
@@ -118,7 +118,7 @@ def test_of_two_processes_that_approve_a_packet_one_wins_and_the_effect_happens_
     assert ledger(remit) == {"asked": 1, "paid": 1}
 
 
-def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through(tmp_path: Path) -> None:
+def test_a_process_that_finds_an_earlier_answer_to_the_same_question_sees_it_through(tmp_path: Path) -> None:
     effects = Counter[str]()
 
     @tool(effect="write", verify=lambda arguments, result: result == "paid")
@@ -135,7 +135,7 @@ def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through(tm
             assert asked.waiting_for is not None
             payload = {"packet_id": asked.waiting_for.packet_ids[0]}
             earlier = UserSignal(uuid4().hex, Signal.APPROVE, asked.run_id, "ann", payload=payload)
-            # As somebody leaves it who finds the run held, just before the holder lets it go.
+            # As a process leaves it that finds the run held, just before the holder lets it go.
             await system.store.inbox.put(asked.run_id, encode_signal(earlier))
             with pytest.raises(RemitError) as caught:
                 await tell(system, Signal.REJECT, asked.run_id, payload)

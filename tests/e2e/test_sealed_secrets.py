@@ -33,7 +33,7 @@ def leaks(store: Path, words: str, encode: Callable[[str], str], seed: int) -> l
     """What was planted and stands in a file of the store or in the words."""
     files = [path for path in store.rglob("*") if path.is_file()]
     data = b"\0".join(path.read_bytes() for path in files) + words.encode()
-    assert CANARY.encode() in data, "whoever looks would find one"
+    assert CANARY.encode() in data, "a search would find one"
     whole = planted(seed)
     escaped = {name: json.dumps(value)[1:-1] for name, (_, value) in whole.items()}
     return [

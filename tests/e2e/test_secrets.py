@@ -59,7 +59,7 @@ def stale(token: str) -> str:
 
 @tool(effect="external")
 def send(body: str) -> str:
-    \"\"\"Send words to somebody.\"\"\"
+    \"\"\"Send words to a person.\"\"\"
     open("sent.txt", "w").write(body)
     return "sent"
 
@@ -131,7 +131,7 @@ def test_no_byte_of_the_store_holds_a_secret_that_tools_tell(remit: Remit) -> No
     assert "[secret TOKEN]" in everything
     assert "[secret PASSWORD]" in everything
     assert "seen=False" in everything
-    # What is no secret is found, so whoever looks would find one.
+    # What is no secret is found, so a search would find one.
     assert CANARY in everything
     assert holders(remit, CANARY.encode()) != []
 

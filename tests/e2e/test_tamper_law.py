@@ -1,4 +1,4 @@
-"""The tamper law: whatever somebody without the key does to a store or an export, verifying finds it and names it.
+"""The tamper law: whatever a forger without the key does to a store or an export, verifying finds it and names it.
 
 A tamperer may write anything into the database and into exported files. The log of signed heads is out of reach.
 """
@@ -63,7 +63,7 @@ def tampered(vault: Vault, run_id: str, name: str, attempt: int) -> Turns:
 
 
 def export_of(vault: Vault, run_id: str, turns: Sequence[bytes], signer: Signer | None = None) -> list[bytes]:
-    """An export with these turns: signed by somebody else, or with the footer that was there before."""
+    """An export with these turns: signed by a stranger, or with the footer that was there before."""
     lines = exported(vault, run_id)
     export = read_export(lines)
     forged = export_lines(
@@ -116,7 +116,7 @@ def test_tampering_with_an_export_is_found_wherever_it_happens(
             turns = tampered(vault, run_id, name, attempt)
             where = f"REMIT_RANDOM_SEED={SEED}, attempt {attempt} of {name}"
             assert findings_in(export_of(vault, run_id, turns)) & CODES[name], where
-            # Whoever signs for it with a key of their own is found out by everybody who knows whom to trust.
+            # A forger who signs for it with another key is found out by every reader who knows whom to trust.
             assert "SIGNER_UNTRUSTED" in findings_in(export_of(vault, run_id, turns, MALLORY), vault.did), where
             record_property(f"figure: tamper law, exports tampered with, seed {SEED}", 2)
 
@@ -161,7 +161,7 @@ def test_an_older_copy_of_the_database_is_found(vault: Vault, tmp_path: Path) ->
     assert Remit(tmp_path).here("verify", vault.wordy).error_code == "RUN_MISSING"
 
 
-def test_an_older_export_is_found_by_whoever_knows_the_newer_heads(vault: Vault, tmp_path: Path) -> None:
+def test_an_older_export_is_found_by_a_verifier_that_knows_the_newer_heads(vault: Vault, tmp_path: Path) -> None:
     shutil.copytree(vault.earlier, tmp_path / "store")
     older = Remit(tmp_path).here("export", vault.ended)
     assert older.exit_code == 0, older
@@ -213,7 +213,7 @@ def test_a_list_of_runs_that_says_something_else_than_their_turns_is_found(
     assert codes(verified(home, vault.waiting)) == {"INDEX_DIFFERS"}
 
 
-def test_a_run_whose_turns_are_gone_is_missed_by_whoever_looks_at_it(vault: Vault, tmp_path: Path) -> None:
+def test_a_run_whose_turns_are_gone_is_missed_by_a_reader_of_it(vault: Vault, tmp_path: Path) -> None:
     vault.copy_to(tmp_path / "store")
     put_turns(tmp_path / "store", vault.waiting, ())
     remit = Remit(tmp_path)
@@ -232,7 +232,7 @@ def test_turns_under_the_name_of_another_run_are_found(vault: Vault, tmp_path: P
     assert {"RUN_FOREIGN", "HEAD_FORGED", "HEAD_MISMATCH"} <= codes(verified(home, vault.ended))
 
 
-def test_heads_that_somebody_signed_with_a_key_of_their_own_are_found(vault: Vault, tmp_path: Path) -> None:
+def test_heads_that_a_forger_signed_with_a_key_of_their_own_are_found(vault: Vault, tmp_path: Path) -> None:
     home = vault.copy_to(tmp_path / "store")
     turns = tampered(vault, vault.ended, "recompute_the_tail", 0)
     put_turns(home, vault.ended, turns)
@@ -306,7 +306,7 @@ def test_deleting_a_run_leaves_the_others_verifiable_and_is_told_from_cutting_it
         connection.execute("DELETE FROM turns")
         connection.execute("DELETE FROM heads")
         connection.execute("DELETE FROM runs")
-    # It was the last one, so whoever opens the store is told that it was emptied.
+    # It was the last one, so the next opener of the store is told that it was emptied.
     answer = remit.here("verify", vault.waiting)
     assert (answer.exit_code, answer.error_code) == (1, "STORE_EMPTIED")
     assert remit.here("verify", "nobody").error_code == "STORE_EMPTIED"

@@ -19,7 +19,7 @@ from remit import tool
 
 @tool(name={NAME!r}, effect="write", destructive=True, verify=lambda arguments, result: arguments["who"] in result)
 def remove(who: str) -> str:
-    \"\"\"Remove somebody.\"\"\"
+    \"\"\"Remove a person.\"\"\"
     return f"removed {{who}}"
 
 @tool(name="crm.people", effect="read")

@@ -118,7 +118,7 @@ def test_a_traced_run_that_is_killed_goes_on_elsewhere_with_the_same_verdicts(tm
 
 
 @pytest.mark.slow
-def test_whoever_is_asked_sees_where_each_value_comes_from(tmp_path: Path) -> None:
+def test_the_person_who_is_asked_sees_where_each_value_comes_from(tmp_path: Path) -> None:
     (tmp_path / "reading").touch()
     with remit_in(tmp_path) as remit:
         remit.write(OFFICE, REPLIES)

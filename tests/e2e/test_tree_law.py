@@ -49,7 +49,7 @@ def begin_and_kill(folder: Path, seed: int, answers: int) -> bool:
 
 
 def expect_within_caps(folder: Path, told: dict[str, Any]) -> None:
-    """Nothing is overshot, nobody is left behind, and every figure is the same whoever is asked for it."""
+    """Nothing is overshot, no run is left behind, and every figure is the same from every source."""
     assert told["wrong"] == []
     assert told["open"] == []
     assert told["in_the_tree"] == told["runs"] > CHILDREN

@@ -6,7 +6,7 @@ from pathlib import Path
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 from tests.e2e.command import remit_in
 
-# It takes a while, so that whoever is refused would have left before it is done.
+# It takes a while, so that the refused approver would have left before it is done.
 TOOLS = '''
 import asyncio
 from typing import Literal
@@ -25,7 +25,7 @@ async def keep(text: str) -> Literal["kept"]:
 '''
 
 
-def test_whoever_is_refused_does_not_leave_with_what_the_other_one_allowed(tmp_path: Path) -> None:
+def test_an_approver_who_is_refused_does_not_leave_with_what_the_other_one_allowed(tmp_path: Path) -> None:
     codes: Counter[str] = Counter()
     for round_ in range(3):
         with remit_in(tmp_path / str(round_)) as remit:

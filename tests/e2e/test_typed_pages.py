@@ -25,5 +25,5 @@ def test_what_is_left_out_may_be_anything(told: str) -> None:
 @pytest.mark.parametrize(
     "told", ["", "a\n", "a\nc\n", "b\n…\n", "…\nb\n", "a\n…\nd\n…\n", "a\nb\nc\nd\n", "a\n…\na\n…\n"]
 )
-def test_what_is_told_must_be_there_in_its_order(told: str) -> None:
+def test_a_told_line_must_be_there_in_its_order(told: str) -> None:
     assert not is_told(told, "a\nb\nc\n")

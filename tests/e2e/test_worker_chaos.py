@@ -1,4 +1,4 @@
-"""Whoever is killed among nodes and workers: every run ends, nothing is paid twice, and every journal verifies."""
+"""Processes are killed among nodes and workers: every run ends, nothing is paid twice, and every journal verifies."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from tests.e2e.worker_chaos import Proxy, Scene, attended, begun, check, disturb
 from tests.nats_server import three_nodes
 
 RUNS = 20
-# When so many have paid, whoever is to die dies.
+# When so many have paid, the process that is to die dies.
 PAID = 4
 # All of it, three nodes that have to find a leader twice among it.
 SECONDS_MAX = 55

@@ -1,4 +1,4 @@
-"""A closed store to tamper with, its exports, and what somebody without the key might do to either.
+"""A closed store to tamper with, its exports, and what a forger without the key might do to either.
 
 Every tampering gets the turns of a run and gives them back changed; a journal and an export are both made of them.
 """

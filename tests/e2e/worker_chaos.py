@@ -1,7 +1,7 @@
 """Chaos: nodes and workers as real processes, some of which are killed, stopped or cut off in an order made of a seed.
 
-Every run reads, asks a person, and pays at a till that loses answers but keeps books. Whoever is killed, in the end every run
-has ended, every journal verifies, and the books hold no payment twice.
+Every run reads, asks a person, and pays at a till that loses answers but keeps books. Whichever process is killed, in the end
+every run has ended, every journal verifies, and the books hold no payment twice.
 """
 
 import asyncio

@@ -124,7 +124,7 @@ def _said(home: Path, *words: str) -> str:
 
 
 def _told(history: History) -> Iterator[str]:
-    """What whoever watches is told of every turn, and what the meter says after it."""
+    """Lines that a watcher of a run is shown for every turn, and what the meter says after it."""
     teller: CallTeller | WorkTeller | None = None
     for turn, state in states(history):
         # A chat tells of its calls, a plan or a vote of its steps.

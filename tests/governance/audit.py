@@ -15,7 +15,7 @@ from remit.core.run.principal import Principal, Scope
 from tests.governance.play import SUBAGENT, Deployment
 
 ALLOW, DENY = "allow", "deny"
-# The codes by which somebody is told that they may not; a budget that is spent says nothing about rights.
+# The codes by which a person is told that they may not; a budget that is spent says nothing about rights.
 RIGHTS = ("PERMISSION_DENIED", "CONDITION_HELD", "RATE_LIMITED")
 
 
@@ -48,7 +48,7 @@ async def rows_of(deployment: Deployment) -> list[Row]:
     for tenant_id in deployment.tenants:
         archive = deployment.system.acting_for(Principal(tenant_id, "auditor", (Scope.READ,))).archive
         before = ""
-        # Page by page, as somebody would who has many.
+        # Page by page, as an owner of many runs would.
         while page := await archive.runs(with_children=True, before=before, limit=50):
             before = page[-1].run_id
             for entry in page:
@@ -151,7 +151,7 @@ def _leaks_nothing(deployment: Deployment, rows: list[Row], told: dict[str, Any]
 def _is_within_rate(deployment: Deployment, rows: list[Row], told: dict[str, Any]) -> str:
     attempts = _matching(rows, told["filter"])
     done = sum(row.decision == ALLOW for row in attempts)
-    # No more than the limit, and not fewer either: whoever keeps within it is served.
+    # No more than the limit, and not fewer either: a person who keeps within it is served.
     expected = min(len(attempts), 60)
     return "" if done <= told["max_allowed"] and done == expected else f"{done} of {len(attempts)} were done"
 

@@ -31,7 +31,7 @@ from remit.tool.registry import Registry
 BEGAN_MS = 1_700_000_000_000
 BETWEEN_MS = 10_000
 MINUTE_MS = 60_000
-# What somebody has whom the house lets start runs; what else they may do, the scenario says.
+# Rights of a person whom the house lets start runs; what else they may do, the scenario says.
 STARTER = (Scope.START,)
 INTERACTIVE, SUBAGENT = "interactive", "subagent"
 LEASE = {
@@ -61,7 +61,7 @@ class Obedient:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """What its task says."""
-        # Whoever puts the agent up tells it what to do; an agent beneath is told by the one above it.
+        # The person who puts the agent up tells it what to do; an agent beneath is told by the one above it.
         told = next(message for message in request.messages if message.role in (Role.SYSTEM, Role.USER))
         task = json.loads(str(told.content))
         calls = json.loads(task["task"]) if isinstance(task, dict) else task
@@ -164,7 +164,7 @@ class Deployment:
             self.refused.append(Refused(told, error))
 
     def principal(self, told: dict[str, Any], chain: list[dict[str, Any]]) -> Principal:
-        """Whoever attempts something, as the directory knows them; what they claim is in the request alone."""
+        """The person who attempts something, as the directory knows them; what they claim is in the request alone."""
         tenant_id, user = self.users.get(told["as_user"], (told.get("as_tenant", ""), {}))
         tier = told.get("agent_tier", INTERACTIVE)
         return Principal(
@@ -273,5 +273,5 @@ def _tool_of(told: dict[str, Any]) -> Tool:
 
 
 def _words(name: str) -> str:
-    """How somebody asks for a tool."""
+    """How a user asks for a tool."""
     return name.replace("_", " ")

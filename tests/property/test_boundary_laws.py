@@ -1,4 +1,4 @@
-"""Laws of boundaries: whoever stands further in may do no more, and what is settled once is settled as if asked every time.
+"""Laws of boundaries: a boundary further in allows no more, and what is settled once is settled as if asked every time.
 
 A verdict is at least as strict as another when it comes no earlier in: allow, ask, refuse.
 """

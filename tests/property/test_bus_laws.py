@@ -31,7 +31,7 @@ class Write(NamedTuple):
 
 
 class Subscribe(NamedTuple):
-    """Somebody comes, for one run or for all, and wants everything from now on or behind some turn."""
+    """A subscriber comes, for one run or for all, and wants everything from now on or behind some turn."""
 
     subject: Subject
     behind: int | None
@@ -153,7 +153,7 @@ async def rest(turns: int) -> None:
 
 @pytest.mark.parametrize(("recent", "read"), [(1_024, 64), (2, 1), (3, 2)])
 @given(acts=ACTS)
-def test_whoever_subscribes_hears_every_turn_behind_its_cursor_once_and_in_order(
+def test_a_subscriber_hears_every_turn_behind_its_cursor_once_and_in_order(
     recent: int, read: int, acts: list[Act]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,7 @@
 """The law of the guard: it decides on every call as a run of ours does that is asked, shown and answered the same.
 
 It is compared with a real runner, its journal and its gate, call by call, until the run ends for a reason that is no
-verdict on a call (its model leads nowhere, its time or its money is up): that is for whoever runs the agent to decide.
+verdict on a call (its model leads nowhere, its time or its money is up): that is for the host of the agent to decide.
 """
 
 from dataclasses import dataclass
@@ -263,7 +263,7 @@ def manifest_of(prompt: Any, tools: list[JsonObject], limits: Boundary) -> Manif
 
 
 class Host:
-    """Somebody else's agent that asks the guard before each call."""
+    """Another program's agent that asks the guard before each call."""
 
     def __init__(self, prompt: Any, tools: list[JsonObject], said: Any, at_ms: int) -> None:
         self.guard, self.at_ms = GuardInMemory(), at_ms

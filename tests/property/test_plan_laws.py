@@ -71,7 +71,7 @@ def test_an_early_vote_never_starts_a_replica_that_cannot_matter(endings: list[E
             run.elects(0, 1, 500_000, is_settled=answered >= settles_after)
         if run.state.end.ending is not None:
             break
-        # Somebody is asked again only where it can still be decided.
+        # A candidate is asked again only where it can still be decided.
         assert 2 * (answered + n - place - 1) > n
     assert run.state.end.ending is not None
 

@@ -1,4 +1,4 @@
-"""The laws of the one reading: whoever watches and whoever opens the journal later read the same, in the time of the turns."""
+"""The laws of the one reading: a watcher and a later reader of the journal read the same, in the time of the turns."""
 
 from functools import cache
 

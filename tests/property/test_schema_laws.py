@@ -63,7 +63,7 @@ def test_a_value_is_valid_exactly_if_it_has_no_violations(schema: JsonObject, va
 
 
 @given(recursive(), VALUES)
-def test_violations_are_the_same_whoever_asks(schema: JsonObject, value: Any) -> None:
+def test_violations_are_the_same_for_every_caller(schema: JsonObject, value: Any) -> None:
     first, second = compile_schema(schema), compile_schema(schema)
     assert first.violations(value) == second.violations(value)
     assert first.violations(value, limit=1) == first.violations(value)[:1]

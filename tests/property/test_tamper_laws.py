@@ -21,7 +21,7 @@ SEEDS = 60
 
 @cache
 def runs() -> tuple[Sealed, ...]:
-    """Runs of some length that somebody vouches for: ended, open, waiting, paused, children and forks."""
+    """Runs of some length that a key vouches for: ended, open, waiting, paused, children and forks."""
     found = [run for seed in range(SEEDS) for run in simulated(seed)]
     return tuple(run for run in found if len(run.data) > 3 and run.signed_turns > 2)
 

@@ -213,7 +213,7 @@ class Tree:
             self.hear(run_id, arrivals.ApprovalRefused(command.id, "ada"))
 
     def fire(self, run_id: str, command: commands.SetTimer, what: int, much: int) -> None:
-        """A moment comes: to try again, or that somebody was silent or the time is up."""
+        """A moment comes: to try again, or that a person was silent or the time is up."""
         self._at_ms = max(self._at_ms, command.due_at_ms)
         self.hear(run_id, arrivals.TimerFired(command.id))
 

@@ -1,4 +1,4 @@
-"""Laws of voting: whatever the candidates say, however they are written, and whoever is still to come."""
+"""Laws of voting: whatever the candidates say, however they are written, and whichever are still to come."""
 
 import json
 import random

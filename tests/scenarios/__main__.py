@@ -1,4 +1,4 @@
-"""Print what remit does, scenario by scenario, for whoever has to answer for it.
+"""Print what remit does, scenario by scenario, for the person who has to answer for it.
 
 python -m tests.scenarios                     every scenario, then the tables
 python -m tests.scenarios payment SUCCESS     those whose file or places contain one of the words
@@ -41,6 +41,6 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except BrokenPipeError:
-        # Whoever reads has seen enough.
+        # The reader has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

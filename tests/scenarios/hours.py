@@ -1,7 +1,7 @@
 """Hours that pass in no time: an event loop whose clock is moved on instead of waited for.
 
 Rule 1: when nothing is ready, the next timer is due at once; a day of silence takes a microsecond.
-Rule 2: nothing of a scenario runs in a thread, so whoever waits for nothing waits for ever, and that is an error.
+Rule 2: nothing of a scenario runs in a thread, so a task that waits for nothing waits for ever, and that is an error.
 """
 
 import asyncio

@@ -25,9 +25,9 @@ from tests.scenarios.scenario import Scenario
 from tests.scenarios.stage import RUN, Played
 
 COLUMNS = 110
-# A sentence quotes so much of what somebody said.
+# Most characters of a statement that a sentence quotes.
 QUOTE_CHARS_MAX = 160
-# A reason is read in full, unless somebody wrote a page into it.
+# A reason is read in full, unless a person wrote a page into it.
 REASON_CHARS_MAX = 500
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 

@@ -113,7 +113,7 @@ def test_what_comes_out_otherwise_is_complained_about(change: dict[str, object],
         (Act("reject", by="ben", tool="refund"), "ben wants to reject, and nobody is asked about refund"),
     ],
 )
-def test_somebody_who_comes_when_nobody_waits_is_complained_about(act: Act, complaint: str) -> None:
+def test_a_person_who_comes_when_no_call_waits_is_complained_about(act: Act, complaint: str) -> None:
     assert complaints(play(replace(HELD, when=(*HELD.when, act))))[0] == complaint
 
 

@@ -43,7 +43,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition("look", "look something up", PARAMETERS, RESULT, effect=Effect.READ, network=False),
     ToolDefinition("fetch", "ask the network", PARAMETERS, RESULT, effect=Effect.READ, network=True, cost_microusd=5),
     ToolDefinition("write", "write a record", PARAMETERS, RESULT, effect=Effect.WRITE),
-    ToolDefinition("pay", "pay somebody", PARAMETERS, RESULT, effect=Effect.EXTERNAL, reconcilable=True),
+    ToolDefinition("pay", "pay a person", PARAMETERS, RESULT, effect=Effect.EXTERNAL, reconcilable=True),
     ToolDefinition("put", "put a value", PARAMETERS, RESULT, effect=Effect.WRITE, idempotent=True),
     ToolDefinition(
         "secret",

@@ -144,7 +144,7 @@ class Stage:
             """Pay something."""
             return await self.act("pay", n, idempotency_key)
 
-        return [look, write, put, pay, delegate("helper", description="Have somebody do a task.", lease=LEASE)]
+        return [look, write, put, pay, delegate("helper", description="Have a helper do a task.", lease=LEASE)]
 
 
 class StagedModel:

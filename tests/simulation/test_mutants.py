@@ -68,7 +68,7 @@ FOUND_AT: Mapping[str, int] = {
     "a timeout that is reported again is doubted again": 210,
     "a tool that failed within counts as one that did nothing": 238,
     "a turn counts what the fold does not": 45,
-    "a vote is won by whoever was first": 110,
+    "a vote is won by the candidate that was first": 110,
     "an effect that nothing could refuse is committed": 22,
     "an effect that nothing verified earns SUCCESS": 25,
     "an unknown effect is forgotten": 499,
@@ -289,7 +289,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "no_finished_step_is_done_again",
         (_rule(arrivals.ResumeRequested, _begins_the_step_anew),),
     ),
-    "a vote is won by whoever was first": (
+    "a vote is won by the candidate that was first": (
         "the_answer_is_the_winners",
         (_instead(applying, "APPLIED", {**fold_decisions.APPLIED, VoteCounted: _hears_the_first}),),
     ),
@@ -330,7 +330,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         (_instead(tool, "stops_loop", lambda arrival, tool: False),),
     ),
     "nobody notices that a run has ended": (
-        "a_turn_is_kept_for_whoever_relies_on_it",
+        "a_turn_is_kept_for_every_process_that_relies_on_it",
         (_instead(durability, "WEIGHTY", frozenset()),),
     ),
     "steps are counted as depth": (

@@ -158,7 +158,7 @@ def test_nothing_of_a_crashed_process_is_resumed_by_anyone() -> None:
         assert heard == []
 
 
-def test_whoever_looks_on_may_crash_a_process_before_any_callback() -> None:
+def test_an_onlooker_may_crash_a_process_before_any_callback() -> None:
     steps: list[str] = []
 
     def look(process: str) -> None:
@@ -170,7 +170,7 @@ def test_whoever_looks_on_may_crash_a_process_before_any_callback() -> None:
     with opened(on_step=look) as loop:
 
         async def play() -> None:
-            # Whoever waits for a process that has crashed waits for ever.
+            # A task that waits for a process that has crashed waits for ever.
             loop.spawn("a", heard_from(loop, heard, "a"))
             await asyncio.sleep(1)
 
@@ -292,7 +292,7 @@ def test_what_an_executor_is_given_is_done_at_once_and_told_a_turn_later() -> No
     assert played(ask()) == (True, False, 2)
 
 
-def test_what_breaks_in_an_executor_is_told_to_whoever_waits() -> None:
+def test_what_breaks_in_an_executor_is_told_to_its_waiter() -> None:
     def work() -> None:
         raise ValueError("it broke")
 
@@ -303,7 +303,7 @@ def test_what_breaks_in_an_executor_is_told_to_whoever_waits() -> None:
         played(ask())
 
 
-def test_whoever_no_longer_waits_for_an_executor_is_told_nothing() -> None:
+def test_a_caller_that_no_longer_waits_for_an_executor_is_told_nothing() -> None:
     def work() -> None:
         raise ValueError("it broke")
 

@@ -168,7 +168,7 @@ def test_nobody_writes_through_a_store_that_was_closed() -> None:
         await store.close()
         with pytest.raises(StoreUnusable, match="STORE_CLOSED: the store of p1 is closed"):
             await store.inbox.put("r1", b"letter")
-        assert ground.offences == [], "whoever asks of a closed store is refused; only a turn is an offence"
+        assert ground.offences == [], "a caller of a closed store is refused; only a turn is an offence"
         with pytest.raises(StoreUnusable, match="STORE_CLOSED"):
             await store.journal.append("r1", b"turn", START)
 

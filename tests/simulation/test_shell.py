@@ -20,9 +20,9 @@ def test_every_world_of_whole_systems_keeps_the_law(first: int) -> None:
 
 # Worlds that broke a law once, each with what was wrong.
 BROKEN = {
-    2001217: "whoever retried was told that the run had ended, since the driver before ended the fork as it was taken up",
+    2001217: "a person who retried was told that the run had ended, since the driver before ended the fork as it was taken up",
     2004948: "the same, of a fork that another process made",
-    2101070: "whoever waited for a slow store counted how often they had looked, and not for how long",
+    2101070: "a caller that waited for a slow store counted how often it had looked, and not for how long",
     7435: "a call that may be repeated, and that a halt called off after it had acted, was taken for one that was issued twice",
     2001607: "what a fork copied of its origin was taken for a taking up of the fork",
 }

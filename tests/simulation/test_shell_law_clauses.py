@@ -204,7 +204,7 @@ def test_a_world_without_the_fault_keeps_every_law(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"code": SIGNAL_UNHEARD}, {"code": "SYSTEM_CLOSED"}, {"is_known": False}])
-def test_whoever_does_not_know_may_have_been_heard_or_not(
+def test_a_person_who_does_not_know_may_have_been_heard_or_not(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_where(lambda world: heard(world) and refused(world))

@@ -63,7 +63,7 @@ async def _copy_unheld(self: Hub, run_id: str, report: ResumeRequested, copy: Ca
 
 def _pause_once(tally: Tally, arrival: PauseRequested) -> None:
     if tally.paused:
-        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, "it stands still, whoever wanted that")
+        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, "it stands still, whatever caused that")
     on_pause(tally, arrival)
 
 
@@ -181,18 +181,18 @@ async def _close_at_once(self: StoreInUse) -> None:
 # What is broken -> the law that says so, seeds of worlds that show it, and how it is broken. What shows seldom has several seeds:
 # most changes of the shell leave one of their worlds as it was.
 MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
-    "a fork is copied by whoever likes": (
+    "a fork is copied by any process": (
         "one_driver_at_a_time",
         (0,),
         (_instead(Hub, "fork", _copy_unheld), _instead(hub, "copy_whole", _nothing)),
     ),
     "a pause is refused because a fork is being made": (
-        "a_pause_holds_until_somebody_resumes",
+        "a_pause_holds_until_a_person_resumes",
         (64, 129, 142),
         (mock.patch.dict(decide.RULES, {PauseRequested: _pause_once}),),
     ),
-    "a fork goes on although somebody has paused it": (
-        "a_pause_holds_until_somebody_resumes",
+    "a fork goes on although a person has paused it": (
+        "a_pause_holds_until_a_person_resumes",
         (225, 249, 257),
         (_instead(fork_run, "awaits_resume", lambda state: state.place.is_copy),),
     ),
@@ -211,7 +211,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
         (36, 110, 111),
         (_instead(ChildExecutor, "fork", _refuse_a_fork_that_goes_on),),
     ),
-    "whoever is refused waits until the run rests": (
+    "a refused caller waits until the run rests": (
         "nobody_is_kept_waiting",
         (65, 124, 188),
         (_instead(Hub, "hear", _hear_and_wait),),
@@ -222,7 +222,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
         (56,),
         (_instead(Hub, "_step", _step_although_closed),),
     ),
-    "a store is closed under whoever asks it": (
+    "a store is closed under its callers": (
         "a_store_is_closed_when_nobody_asks_it",
         (1,),
         (_instead(StoreInUse, "close", _close_at_once),),
@@ -244,7 +244,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
         (127, 140, 153),
         (mock.patch.dict(HEARD, {RunTaken: _no_fence}), _instead(FencedJournal, "append", _append_on)),
     ),
-    "a place is taken from whoever is about to begin": (
+    "a place is taken from a run that is about to begin": (
         "journals_add_up",
         (10, 33, 39),
         (_instead(SharedLogs, "_is_forestalled", _always),),

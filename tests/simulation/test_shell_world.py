@@ -150,7 +150,7 @@ def test_nobody_says_anything_where_no_run_is() -> None:
 
 
 class Insistent(Random):
-    """Whoever chooses takes the last."""
+    """A chooser that takes the last."""
 
     def choice(self, seq: Sequence[T]) -> T:  # type: ignore[explicit-override, override]
         return seq[-1]
@@ -167,7 +167,7 @@ def doubting() -> RunState:
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-def test_whoever_is_asked_about_an_outcome_says_what_they_see(
+def test_a_person_who_is_asked_about_an_outcome_says_what_they_see(
     is_done: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

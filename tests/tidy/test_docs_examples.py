@@ -171,7 +171,7 @@ ALONE = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ALONE)
-def test_a_block_that_somebody_copies_out_of_a_guide_runs_alone(text: str, tmp_path: Path) -> None:
+def test_a_block_that_a_user_copies_out_of_a_guide_runs_alone(text: str, tmp_path: Path) -> None:
     home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     (tmp_path / "program.py").write_text(text, encoding="utf-8")
     done = warm.run(

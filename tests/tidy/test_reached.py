@@ -19,7 +19,7 @@ from tests.tidy.source import PACKAGE, ROOT, Source, dotted, expect_none, source
 
 ENUMS = {"Enum", "Flag", "IntEnum", "IntFlag", "StrEnum"}
 
-# Where a kind of event must be named for someone to answer for it.
+# Where a kind of event must be named for a test to answer for it.
 ANSWERS = {
     "Arrival": f"{PACKAGE}/kernel/",
     "Ruling": f"{PACKAGE}/kernel/",

@@ -31,7 +31,7 @@ def test_the_list_and_the_homes_name_the_same_things() -> None:
     assert dir(remit) == sorted([*remit.__all__, "SystemError", "open"])
 
 
-def test_whoever_takes_everything_keeps_the_functions_of_python_itself() -> None:
+def test_a_star_import_keeps_the_functions_of_python_itself() -> None:
     taken: dict[str, object] = {}
     exec("from remit import *", taken)
     assert taken.keys() & vars(builtins).keys() <= {"__builtins__", *vars(types.ModuleType(""))}

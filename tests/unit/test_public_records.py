@@ -16,7 +16,7 @@ from remit.orchestrate.people.grants import Grants
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.tenants.tenancy import TenantStandings
 
-# What runs are kept in speaks to the drivers of runs; whoever writes a store reads docs/store.md.
+# What runs are kept in speaks to the drivers of runs; an author of a store reads docs/store.md.
 STORES = ("EmbeddedStore", "FoldedStore", "MemoryStore", "MemoryJournal", "MemoryBlobs")
 # What a system has at hand, under names of its own.
 AT_HAND = (Archive, Grants, Queues, TenantStandings)

@@ -2,7 +2,7 @@
 
 Rule 1: the order is fixed, so that a number names the same run everywhere.
 Rule 2: a sample takes from each kind of each world, never from the whole at random.
-Rule 3: every run can leak. Whoever wants to carry something out by a read has read something first that is worth it.
+Rule 3: every run can leak. An attack that carries something out by a read has read something first that is worth it.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Swaps: the right effect with a wrong value in it, once too often, or with somebody added.
+"""Swaps: the right effect with a wrong value in it, once too often, or with a recipient added.
 
 Rule 1: each is applied to every control value of every effect of every task.
 Rule 2: a swap that would come to the honest value is left out.

@@ -29,7 +29,7 @@ from tests.simulation.laws.plans import (
 )
 from tests.simulation.laws.runs import (
     a_paused_run_orders_nothing,
-    a_turn_is_kept_for_whoever_relies_on_it,
+    a_turn_is_kept_for_every_process_that_relies_on_it,
     an_ended_run_holds_nothing,
     deciding_again_gives_the_same,
     every_call_is_answered,
@@ -72,7 +72,7 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             success_is_earned,
             deciding_again_gives_the_same,
             only_what_turns_order_is_done,
-            a_turn_is_kept_for_whoever_relies_on_it,
+            a_turn_is_kept_for_every_process_that_relies_on_it,
             the_chain_holds,
             the_tally_agrees_with_the_fold,
             a_paused_run_orders_nothing,

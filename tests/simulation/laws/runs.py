@@ -62,7 +62,7 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
         apply(state, turn, hash_turn(data))
 
 
-def a_turn_is_kept_for_whoever_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+def a_turn_is_kept_for_every_process_that_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """No turn that must survive a power loss is taken for one that nothing relies on."""
     state = RunState()
     for turn, data in zip(run.turns, run.journal, strict=True):

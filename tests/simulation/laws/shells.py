@@ -204,7 +204,7 @@ def _ended_s(world: ShellWorld) -> dict[str, float]:
     return ended
 
 
-def a_pause_holds_until_somebody_resumes(world: ShellWorld) -> Iterator[tuple[str, str]]:
+def a_pause_holds_until_a_person_resumes(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """Who asked a run to stand still is told so only where a person did, and nothing but a person's resume ends it."""
     resumed_by = {told.signal.user_id for told in world.told.values() if told.signal.type is Signal.RESUME}
     for told in world.told.values():
@@ -240,7 +240,7 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             nothing_is_done_while_everything_is_halted,
             nothing_is_done_for_an_ended_run,
             children_end_with_their_parent,
-            a_pause_holds_until_somebody_resumes,
+            a_pause_holds_until_a_person_resumes,
         )
     }
 )

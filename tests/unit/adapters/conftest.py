@@ -9,5 +9,5 @@ from tests.unit.adapters.desk import Desk
 
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
-    """A desk of one's own."""
+    """A desk of the test's own."""
     return Desk(tmp_path, capsys)

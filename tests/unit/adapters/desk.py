@@ -43,7 +43,7 @@ HELPER = """
 from remit.tool.delegate import delegate
 
 LEASE = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 5, "steps": 20, "human_reviews": 3}
-helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)
+helper = delegate("helper", description="Have a helper do a task.", lease=LEASE)
 """
 
 
@@ -121,14 +121,14 @@ class Desk:
         return path.read_text().splitlines() if path.exists() else []
 
     def waiting(self) -> str:
-        """A run that waits for somebody to approve a note; gives its id."""
+        """A run that waits for a person to approve a note; gives its id."""
         script = self.script(calls("write", text="hello"), "Written.")
         return str(
             self.say("run", "Write hello", "--engine", script, "--tools", self.tools(), "--json").values["run_id"]
         )
 
     def delegating(self) -> str:
-        """A run whose child waits for somebody to approve a note; gives its id."""
+        """A run whose child waits for a person to approve a note; gives its id."""
         tools = self.file("tools.py", TOOLS + HELPER)
         script = self.script({"when": '"task"', **calls("write", text="hello")}, calls("helper", task="write"), "Done.")
         said = self.say("run", "Have it written", "--engine", script, "--tools", tools, "--json")

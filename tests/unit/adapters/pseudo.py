@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a program in it: somebody who types, and looks at what is shown."""
+"""A real pseudo-terminal with a program in it: a user who types, and looks at what is shown."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ _SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[D78=>])")
 
 
 class PseudoTerminal:
-    """A program at a terminal of its own. Whoever leaves ends it."""
+    """A program at a terminal of its own. A user who leaves ends it."""
 
     def __init__(
         self, words: Sequence[str], *, environment: Mapping[str, str], folder: Path, columns: int = 100, rows: int = 40

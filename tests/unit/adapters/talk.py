@@ -1,4 +1,4 @@
-"""Somebody who sits at a chat and types what a test tells them to."""
+"""A user who sits at a chat and types what a test tells them to."""
 
 import io
 import sys
@@ -16,7 +16,7 @@ class Typed(io.StringIO):
     """What is typed, line by line; a line may be the press of Ctrl-C, and after the last comes Ctrl-D."""
 
     def isatty(self) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """Somebody types."""
+        """The user types."""
         return True
 
     def readline(self, limit: int | None = -1, /) -> str:  # type: ignore[override, explicit-override]  # it reads text

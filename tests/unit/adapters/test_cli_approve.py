@@ -42,7 +42,7 @@ async def pay(n: int) -> int:
 '''
 
 
-def test_a_call_that_an_ending_left_in_doubt_is_told_until_somebody_takes_note(desk: Desk) -> None:
+def test_a_call_that_an_ending_left_in_doubt_is_told_until_a_person_takes_note(desk: Desk) -> None:
     (desk.folder / "never_back.py").write_text(NEVER_BACK)
     script, tools = desk.script(calls("pay", n=1), "Paid."), str(desk.folder / "never_back.py")
     run_id = desk.say("run", "Pay", "--engine", script, "--tools", tools, "--timeout", "0.3", "--json").values["run_id"]
@@ -111,7 +111,7 @@ def test_arguments_that_are_no_json_object_are_wrong_usage_and_decide_nothing(de
     assert len(desk.say("approvals", "--json").rows) == 1
 
 
-def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_somebody_resumes_it(desk: Desk) -> None:
+def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_a_person_resumes_it(desk: Desk) -> None:
     run_id = desk.waiting()
     said = desk.say("reject", "last", "--reason", "not now")
     assert (said.code, said.out) == (3, "")

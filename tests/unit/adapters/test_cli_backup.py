@@ -17,7 +17,7 @@ def test_a_copy_is_verified_private_and_goes_on_in_the_place_of_the_store(desk: 
     (desk.home / "sealed").mkdir(exist_ok=True)
     (desk.home / "sealed" / "x").write_text("s")
     to = tmp_path / "copies" / "monday"
-    with closing(sqlite3.connect(desk.home / "remit.db")) as user:  # Somebody has it open, and reads.
+    with closing(sqlite3.connect(desk.home / "remit.db")) as user:  # A reader has it open.
         user.execute("BEGIN")
         user.execute("SELECT count(*) FROM runs").fetchone()
         said = desk.say("backup", to)

@@ -44,7 +44,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u200b\r"
 
 @pytest.fixture
 def talker(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Talker:
-    """Somebody at a desk."""
+    """A user at a desk."""
     return Talker(desk, monkeypatch)
 
 
@@ -62,7 +62,7 @@ def test_every_message_is_a_run_of_one_session(talker: Talker) -> None:
     assert [row["listing"]["session_id"] for row in rows] == ["s1", "s1"]
 
 
-def test_whoever_leaves_is_told_how_to_come_back_with_the_same_engine_tools_and_boundary(talker: Talker) -> None:
+def test_a_user_who_leaves_is_told_how_to_come_back_with_the_same_engine_tools_and_boundary(talker: Talker) -> None:
     engine, tools = talker.desk.script("One."), talker.desk.tools()
     seen = talker.says("Hi", engine=engine, options=("--session", "s1", "--boundary", "guarded", "--tools", tools))
     hint = f"go on with: remit chat --session s1 --engine {engine} --tools {tools} --boundary guarded"
@@ -74,7 +74,7 @@ def test_exit_leaves_and_no_model_is_asked(talker: Talker) -> None:
     assert (talker.code, "One." in seen) == (0, False)
 
 
-def test_whoever_comes_back_is_reminded_and_goes_on(talker: Talker) -> None:
+def test_a_user_who_comes_back_is_reminded_and_goes_on(talker: Talker) -> None:
     engine = talker.desk.script("One.", "Two.")
     talker.says("First", engine=engine, options=("--session", "s1"))
     seen = talker.says("Second", engine=engine, options=("--session", "s1"))
@@ -132,7 +132,7 @@ def test_who_talks_in_another_name_than_the_owner_s_does_not_approve_what_they_a
     assert talker.desk.notes == ["hello"]
 
 
-def test_an_edited_call_runs_with_the_arguments_of_whoever_edited_it(talker: Talker) -> None:
+def test_an_edited_call_runs_with_the_arguments_of_its_editor(talker: Talker) -> None:
     engine, options = writing(talker.desk)
     talker.says("Write", "e", '{"text": "bye"}', engine=engine, options=options)
     assert talker.desk.notes == ["bye"]
@@ -162,7 +162,7 @@ def test_while_an_exchange_is_open_nothing_else_is_said_until_it_is_resumed_or_c
     assert talker.desk.notes == ["hello"]
 
 
-def test_an_open_exchange_is_told_to_whoever_comes_back_and_can_be_cancelled(talker: Talker) -> None:
+def test_an_open_exchange_is_told_to_a_user_who_comes_back_and_can_be_cancelled(talker: Talker) -> None:
     engine, options = writing(talker.desk)
     options = (*options, "--session", "s1")
     talker.says("Write", "l", engine=engine, options=options)
@@ -305,7 +305,7 @@ def test_what_nobody_knows_is_refused_with_the_nearest_that_is_known(talker: Tal
 
 
 @pytest.mark.parametrize("word", ["/quit", "/exit"])
-def test_whoever_quits_says_nothing_more(talker: Talker, word: str) -> None:
+def test_a_user_who_quits_says_nothing_more(talker: Talker, word: str) -> None:
     assert "Hello." not in talker.says(word, "Hi")
 
 
@@ -339,7 +339,7 @@ def test_a_pipe_in_json_is_one_response_a_line(talker: Talker) -> None:
     assert code == 0
 
 
-def test_a_pipe_stops_where_somebody_has_to_be_asked(talker: Talker) -> None:
+def test_a_pipe_stops_where_a_person_has_to_be_asked(talker: Talker) -> None:
     engine, options = writing(talker.desk)
     code, out, err = talker.pipes(b"Write\ny\n", *options, engine=engine)
     assert (code, out) == (3, "")

@@ -50,9 +50,9 @@ def test_work_that_was_cancelled_from_within_is_not_interrupted() -> None:
         in_loop(work())
 
 
-def test_whoever_is_told_of_the_first_signal_hears_its_number() -> None:
+def test_a_listener_for_the_first_signal_hears_its_number() -> None:
     told: list[int] = []
-    # Whoever started the tests in the background has them ignore an interrupt.
+    # A shell that started the tests in the background has them ignore an interrupt.
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with pytest.raises(Interrupted):
         in_loop(interrupted_by(signal.SIGINT, []), on_first=told.append, on_second=told.append)
@@ -116,7 +116,7 @@ def test_a_second_interrupt_ends_the_process_at_once_whatever_it_is_busy_with() 
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "last words 2\n", "")
 
 
-def test_whoever_does_not_wait_is_told_what_is_kept() -> None:
+def test_a_user_who_does_not_wait_is_told_what_is_kept() -> None:
     stopped = Interrupted(signal.SIGINT)
     assert stopped.at_once("").message == "stopped at once"
     assert stopped.at_once("r").message.endswith("it goes on with: remit resume r")

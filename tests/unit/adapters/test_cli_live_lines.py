@@ -87,7 +87,7 @@ def test_a_line_below_is_cut_to_the_width_and_holds_nothing_that_is_obeyed() -> 
     assert screen.lines == ["", "\\x1b[2J " + "漢" * 5 + "…"]
 
 
-def test_whoever_says_something_beside_it_gets_a_line_of_their_own() -> None:
+def test_a_writer_beside_it_gets_a_line_of_their_own() -> None:
     terminal, below = on(screen := Emulator())
     terminal.piece("One ")
     below.show(STATUS)

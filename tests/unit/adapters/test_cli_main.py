@@ -105,7 +105,7 @@ def break_it(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr("remit.adapters.cli.commands.runs.in_loop", broken)
 
 
-def test_a_fault_of_remit_is_one_line_unless_somebody_asks_for_the_log(
+def test_a_fault_of_remit_is_one_line_unless_the_user_asks_for_the_log(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_it(monkeypatch, ZeroDivisionError("\x1b[31mred"))

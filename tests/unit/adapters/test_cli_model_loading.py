@@ -1,4 +1,4 @@
-"""Whoever watches sees that a model is being loaded; the log stays as it was asked for."""
+"""A watcher sees that a model is being loaded; the log stays as it was asked for."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What whoever watches a run is shown while it goes on."""
+"""What a watcher of a run is shown while it goes on."""
 
 import io
 import re
@@ -83,7 +83,7 @@ def test_a_call_that_did_not_stop_is_told_beside_the_answer() -> None:
     )
 
 
-def test_whoever_resumes_learns_in_figures_what_was_done_again() -> None:
+def test_a_user_who_resumes_learns_in_figures_what_was_done_again() -> None:
     remarks = io.StringIO()
     narrator = Narrator(Terminal(Screen(), remarks), "r")
     narrator.tell_recovery()
@@ -101,7 +101,7 @@ def test_whoever_resumes_learns_in_figures_what_was_done_again() -> None:
     ]
 
 
-def test_calls_are_told_between_the_words_where_somebody_wants_to_know() -> None:
+def test_calls_are_told_between_the_words_where_the_user_wants_to_know() -> None:
     screen = Screen()
     narrator = Narrator(Terminal(screen, screen), "r", teller=CallTeller())
     narrator.said("r", "I look.")
@@ -139,7 +139,7 @@ def test_what_is_being_loaded_is_shown_until_the_run_moves_on() -> None:
     assert narrator.progress.lines()[0].startswith("  loading smollm2")
 
 
-def test_whoever_interrupts_at_a_screen_is_told_that_it_is_heard() -> None:
+def test_a_user_who_interrupts_at_a_screen_is_told_that_it_is_heard() -> None:
     screen, piped = Screen(), io.StringIO()
     for err in (screen, piped):
         narrator = Narrator(Terminal(Screen(), err), "r")

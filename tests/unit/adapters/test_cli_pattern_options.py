@@ -111,7 +111,7 @@ steps: [{name: make, type: offer}, {name: keep, type: tool, tool: write}, {name:
 """
 
 
-def test_whoever_answers_a_plan_is_told_the_steps_that_are_left(desk: Desk) -> None:
+def test_a_person_who_answers_a_plan_is_told_the_steps_that_are_left(desk: Desk) -> None:
     desk.say("run", "hi", *plan(desk, WAITING), "--tools", desk.tools())
     approved = desk.say("approve", "last")
     assert (approved.code, approved.out) == (0, "HI\n")
@@ -161,7 +161,7 @@ def test_a_vote_answers_with_the_winner_and_says_how_many_agree(desk: Desk) -> N
     assert err.splitlines()[-1] == "3 of 3 agree, confidence 100 %"
 
 
-def test_whoever_is_outvoted_lowers_the_confidence(desk: Desk) -> None:
+def test_an_outvoted_replica_lowers_the_confidence(desk: Desk) -> None:
     replies = ({"text": '{"answer": 5}', "replica": 2}, {"text": '{"answer": 4}'})
     code, out, err = desk.say("run", "2+2?", *vote(desk, *replies))
     assert (code, out) == (0, '{"answer": 4}\n')

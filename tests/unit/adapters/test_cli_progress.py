@@ -1,4 +1,4 @@
-"""How far a run is, as whoever watches sees it."""
+"""How far a run is, as a watcher sees it."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ MARKS = ("#", ".")
 
 
 class Clock:
-    """A clock that stands until somebody moves it."""
+    """A clock that stands until the test moves it."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

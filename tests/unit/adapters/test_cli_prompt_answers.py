@@ -26,7 +26,7 @@ YES, NO = PromptAnswer(Signal.APPROVE), PromptAnswer(Signal.REJECT)
 
 
 class Typist:
-    """Somebody who answers what they were told to, and then says nothing more."""
+    """A user who answers what they were told to, and then says nothing more."""
 
     def __init__(self, *answers: str) -> None:
         self._answers = list(answers)

@@ -168,7 +168,7 @@ def test_what_a_full_queue_has_no_room_for_waits_outside_and_its_run_stays_suspe
     tools = desk.file(
         "mail.py",
         "from remit import tool\n\n\n@tool(effect='external', category='email_calendar')\n"
-        "def mail(to: str) -> str:\n    '''Write to somebody.'''\n    return 'sent'\n",
+        "def mail(to: str) -> str:\n    '''Write to a person.'''\n    return 'sent'\n",
     )
     wanted = {"tool_calls": [{"name": "mail", "arguments": {"to": "bob"}}]}
     said = [

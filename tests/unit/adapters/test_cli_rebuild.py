@@ -202,7 +202,7 @@ def test_a_run_that_is_gone_with_its_turns_is_not_forgotten(desk: Desk) -> None:
         "DELETE FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = '{}')",
         "INSERT INTO runs (run_id, started_at_ms, mode, session_id) VALUES ('ghost', 77, 'chat', 's')",
     ],
-    ids=["its turns are gone", "somebody listed it"],
+    ids=["its turns are gone", "a caller listed it"],
 )
 def test_a_run_that_is_listed_and_has_no_turn_is_named_and_listed_no_more(desk: Desk, made: str) -> None:
     gone, kept = desk.ended(), desk.ended()

@@ -1,4 +1,4 @@
-"""Rules from the command line: heard by the run, with a judge for questions of meaning, and found again by whoever resumes."""
+"""Rules from the command line: heard by the run, with a judge for questions of meaning, and found again by a resuming process."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_rules_that_cannot_be_used_are_wrong_usage_and_no_store_is_made(
     assert not desk.home.exists()
 
 
-def test_whoever_goes_on_with_a_run_finds_its_rules_and_its_judge_again(desk: Desk) -> None:
+def test_a_user_who_goes_on_with_a_run_finds_its_rules_and_its_judge_again(desk: Desk) -> None:
     rules = desk.file("rules.yaml", RULES + ASKS.partition("\n")[2].partition("\n")[2])
     engine = desk.script(calls("write", text="hello"), "Written.", "Written, please.")
     words = ("--engine", engine, "--judge", desk.script(HOLDS), "--rules", rules, "--tools", desk.tools())
@@ -110,7 +110,7 @@ def test_whoever_goes_on_with_a_run_finds_its_rules_and_its_judge_again(desk: De
     assert desk.say("replay", "last").code == 0
 
 
-def test_rules_that_did_not_change_are_heard_by_whoever_goes_on(desk: Desk) -> None:
+def test_rules_that_did_not_change_are_heard_by_the_resumed_run(desk: Desk) -> None:
     engine = desk.script(calls("write", text="hello"), "Written.", "Written, please.")
     rules = desk.file("rules.yaml", RULES)
     assert desk.say("run", "Write hello", "--engine", engine, "--rules", rules, "--tools", desk.tools()).code == 3

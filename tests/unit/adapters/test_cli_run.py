@@ -110,7 +110,7 @@ def test_what_the_command_line_says_becomes_the_request(desk: Desk) -> None:
         (("--budget", "wall_clock_ms=200000"), 200_000),
     ],
 )
-def test_a_run_has_two_minutes_unless_somebody_knows_better(
+def test_a_run_has_two_minutes_unless_the_user_knows_better(
     desk: Desk, options: tuple[str, ...], wall_clock_ms: int
 ) -> None:
     run_id = desk.say("run", "Hi", "--engine", desk.script("Hello."), *options, "--json").values["run_id"]
@@ -307,7 +307,7 @@ def test_nothing_but_a_run_makes_a_store(desk: Desk) -> None:
     assert not desk.home.exists()
 
 
-def test_tools_that_changed_are_refused_until_somebody_accepts_them(desk: Desk) -> None:
+def test_tools_that_changed_are_refused_until_a_person_accepts_them(desk: Desk) -> None:
     run_id = desk.waiting()
     path = desk.tools()
     path.write_text(path.read_text() + "\n# changed\n")
@@ -412,7 +412,7 @@ def test_the_home_may_be_said_before_the_command_and_in_the_environment(
     assert main(["show", "last"]) == 1
 
 
-def test_whoever_goes_on_with_every_run_is_told_which_one_each_answer_is_of(desk: Desk) -> None:
+def test_a_user_who_goes_on_with_every_run_is_told_which_one_each_answer_is_of(desk: Desk) -> None:
     runs = [desk.waiting(), desk.waiting()]
     said = desk.say("resume", "--all").err.splitlines()
     heads = [line for line in said if line.endswith(": Write hello")]
@@ -430,7 +430,7 @@ def test_a_run_that_another_process_drives_is_left_to_it(desk: Desk, monkeypatch
     assert (said.code, said.err.splitlines()[-1]) == (0, "1 open run: 1 driven elsewhere")
 
 
-def test_an_engine_file_that_changed_or_went_is_refused_until_somebody_accepts_it(desk: Desk) -> None:
+def test_an_engine_file_that_changed_or_went_is_refused_until_a_person_accepts_it(desk: Desk) -> None:
     run_id = desk.waiting()
     script = next(desk.folder.glob("script*.json"))
     text = script.read_text()
@@ -460,7 +460,9 @@ def test_an_engine_file_that_declares_another_model_is_never_accepted(desk: Desk
 
 
 @pytest.mark.parametrize("words", [("resume", "--all"), ("approve", "last"), ("reject", "last")])
-def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk: Desk, words: tuple[str, ...]) -> None:
+def test_what_a_run_that_ended_left_behind_is_cancelled_by_the_process_that_meets_it(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
     parent = desk.delegating()
 
     async def end_without_a_word() -> None:

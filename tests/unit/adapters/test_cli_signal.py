@@ -77,7 +77,7 @@ def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> Non
     assert (said.code, said.error) == (1, "NOT_RETRYABLE")
 
 
-def test_whoever_cancels_a_child_is_told_how_its_parent_goes_on_and_nobody_lists_it_as_waiting(desk: Desk) -> None:
+def test_a_person_who_cancels_a_child_is_told_how_its_parent_goes_on_and_nobody_lists_it_as_waiting(desk: Desk) -> None:
     parent = desk.delegating()
     child = next(row["run_id"] for row in desk.say("runs", "--children", "--json").rows if row["run_id"] != parent)
     said = desk.say("signal", child, "cancel")
@@ -89,7 +89,7 @@ def test_whoever_cancels_a_child_is_told_how_its_parent_goes_on_and_nobody_lists
     assert desk.say("runs", "--open").out == ""
 
 
-def test_whoever_cancels_one_of_two_children_is_told_of_no_parent_that_still_waits(desk: Desk) -> None:
+def test_a_person_who_cancels_one_of_two_children_is_told_of_no_parent_that_still_waits(desk: Desk) -> None:
     tools = desk.file("tools.py", TOOLS + HELPER)
     both = {"tool_calls": calls("helper", task="write")["tool_calls"] * 2}
     script = desk.script(*[{"when": '"task"', **calls("write", text="hello")}] * 2, both, "Done.")

@@ -69,7 +69,7 @@ def said(teller: WorkTeller | RunTeller, arrival: Arrival, *decisions: Decision,
 
 
 def begun(graph: Graph) -> WorkTeller:
-    """Somebody who has heard of the beginning of a run."""
+    """A watcher who has heard of the beginning of a run."""
     teller = WorkTeller()
     manifest = make_manifest(run_id="r1", request=REQUEST, boundary=STANDARD, graph=graph, models=(MODEL,))
     assert said(teller, RunStarted(manifest, 0), CODE, BENEATH) == []
@@ -179,7 +179,7 @@ def test_a_plan_that_failed_is_concluded_with_what_was_finished_and_one_that_did
     )
 
 
-def test_what_was_told_to_somebody_else_is_caught_up_with_in_silence() -> None:
+def test_what_another_watcher_was_told_is_caught_up_with_in_silence() -> None:
     manifest = make_manifest(run_id="r1", request=REQUEST, boundary=STANDARD, graph=PLAN, models=(MODEL,))
     teller = RunTeller(Terminal(None, None))
     teller.catch_up([turn(RunStarted(manifest, 0), CODE), turn(NOTHING, NodeEntered("find", "x"))])

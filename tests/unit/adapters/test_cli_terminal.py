@@ -78,7 +78,7 @@ def test_an_error_goes_to_programs_as_an_object_and_to_people_as_a_line() -> Non
     assert json.loads(out.getvalue()) == expected
 
 
-def test_whoever_stops_reading_is_not_written_to_any_more() -> None:
+def test_a_reader_that_stops_reading_is_not_written_to_any_more() -> None:
     terminal = Terminal(Closed(), Closed())
     for _ in range(2):
         terminal.line("a")

@@ -72,7 +72,7 @@ def test_what_cannot_be_told_is_wrong_usage_and_makes_no_store(
     assert not desk.home.exists()
 
 
-def test_a_chat_is_told_the_same_and_names_it_to_whoever_leaves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chat_is_told_the_same_and_names_it_to_a_user_who_leaves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     file = desk.file("hours.txt", "We open at nine.")
     options = ("--system", "Be short.", "--context", file)
     seen = Talker(desk, monkeypatch).says("When do you open?", options=options)

@@ -133,7 +133,7 @@ def test_a_terminal_without_unicode_gets_the_same_in_ascii(desk: Desk) -> None:
     assert "#." in shown
 
 
-def test_whoever_wants_no_colours_gets_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_who_wants_no_colours_gets_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.ended()
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in seen(desk, Bright(), "trace", "last")

@@ -27,7 +27,7 @@ def test_a_run_that_nobody_touched_verifies_and_replays(desk: Desk) -> None:
     assert "with no model and no tool called" in desk.say("replay", "last").out
 
 
-def test_a_run_that_somebody_changed_is_found_out(desk: Desk) -> None:
+def test_a_run_that_was_changed_is_found_out(desk: Desk) -> None:
     desk.ended()
     damage(desk, "DELETE FROM turns WHERE seq = 1")
     said = desk.say("verify", "last")
@@ -123,7 +123,7 @@ def test_many_findings_are_counted_and_not_all_listed(desk: Desk, monkeypatch: p
     assert "more findings" in said.out
 
 
-def test_a_store_without_its_key_verifies_whoever_signed_and_exports_nothing(desk: Desk) -> None:
+def test_a_store_without_its_key_verifies_any_signature_and_exports_nothing(desk: Desk) -> None:
     desk.ended()
     (desk.home / "key").unlink()
     assert desk.say("verify", "last").code == 0
@@ -154,7 +154,7 @@ def test_a_lost_key_is_not_replaced_unless_a_person_does_so(desk: Desk) -> None:
     assert len(desk.say("runs", "--json").rows) == 1
     key.write_text("ab" * 32)
     key.chmod(0o600)
-    # A key that stands in no list of ours is a stranger's, whoever put it there.
+    # A key that stands in no list of ours is a stranger's, whatever put it there.
     assert desk.say("resume", first, "--json").error == "STORE_NOT_TRUSTED"
     assert desk.say("trust", "--yes").code == 0
     assert desk.say("verify", desk.ended()).code == 0

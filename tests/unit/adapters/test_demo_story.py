@@ -94,7 +94,7 @@ def test_a_demo_whose_run_fails_says_so_and_proves_nothing(desk: Desk, tmp_path:
     assert typed_in(said.values) == [("run", 1)]
 
 
-def test_files_that_somebody_has_changed_are_kept_and_the_ledger_is_new(tmp_path: Path) -> None:
+def test_files_that_the_user_has_changed_are_kept_and_the_ledger_is_new(tmp_path: Path) -> None:
     folder = story.set_up(tmp_path / "play")
     (folder / "ticket.txt").write_text("Where is order 4712?")
     (folder / story.LEDGER).write_text("old")

@@ -191,7 +191,7 @@ DRIVEN = (*TOLD, "note", "answer", "resume", "fork")
 # What no run of the desk asks: a command that it never had, one that was no question, and a name of none.
 UNASKED = ("9.9", "0.1", "nonsense")
 
-# What is wrong, and which code whoever wants what is told.
+# What is wrong, and which code a caller is told who wants what.
 FAULTS: Mapping[str, tuple[Callable[[Desk], str], Mapping[str, str]]] = {
     "nobody started the run": (unknown, dict.fromkeys(EVERYWHERE, "RUN_NOT_FOUND")),
     "the run was deleted": (deleted, dict.fromkeys(EVERYWHERE, "RUN_DELETED")),
@@ -344,7 +344,7 @@ async def _holding(desk: Desk, run_id: str) -> EmbeddedStore:
     return store
 
 
-# A guarded run is driven by its guard, so whoever answers it elsewhere is heard through the inbox.
+# A guarded run is driven by its guard, so a person who answers it elsewhere is heard through the inbox.
 GUARDED: JsonObject = {
     "op": "start",
     "run": "talk",

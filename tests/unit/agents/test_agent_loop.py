@@ -205,7 +205,7 @@ def test_a_conversation_remembers_what_was_said() -> None:
 
 
 @pytest.mark.req("1.21", "2.6")
-def test_the_messages_that_are_handed_out_belong_to_whoever_asked() -> None:
+def test_the_messages_that_are_handed_out_belong_to_the_caller() -> None:
     async def story() -> None:
         speaker = agent({"text": "hello"})
         await speaker.chat("Hello?")
@@ -216,7 +216,7 @@ def test_the_messages_that_are_handed_out_belong_to_whoever_asked() -> None:
 
 
 @pytest.mark.req("2.4", "2.11")
-def test_whoever_wants_hears_of_every_tool_as_the_model_does_and_the_conversation_does_not() -> None:
+def test_a_listener_hears_of_every_tool_as_the_model_does_and_the_conversation_does_not() -> None:
     async def story() -> None:
         heard: list[tuple[str, str]] = []
         engine = Listening(calls("recite"), calls("look", at="sky"), calls("missing"), {"text": "done"})
@@ -526,7 +526,7 @@ def test_an_exchange_is_cancelled_from_another_task() -> None:
 
 
 @pytest.mark.req("2.20")
-def test_whoever_stops_waiting_for_an_exchange_ends_it() -> None:
+def test_a_caller_that_stops_waiting_for_an_exchange_ends_it() -> None:
     async def story() -> None:
         system = system_in_memory()
         speaker = agent({"text": "late", "delay_ms": 20_000}, system=system)

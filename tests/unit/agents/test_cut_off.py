@@ -1,4 +1,4 @@
-"""A run that ends while a change is under way says so, and somebody finds it in a queue: from the user's side."""
+"""A run that ends while a change is under way says so, and an operator finds it in a queue: from the user's side."""
 
 import asyncio
 import threading

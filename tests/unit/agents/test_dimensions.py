@@ -177,7 +177,7 @@ def test_zero_of_what_nothing_charges_forbids_what_nobody_could_do_and_is_taken(
 
 @pytest.mark.req("4.27")
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
-def test_the_figures_of_a_profile_stay_for_whoever_takes_it_over(profile: Boundary) -> None:
+def test_the_figures_of_a_profile_stay_for_a_user_who_takes_it_over(profile: Boundary) -> None:
     taken = replace(profile, name="mine", budget=replace(profile.budget, steps=9))
     check_figures(taken)
     assert boundary_of(boundary_said(taken)) == taken

@@ -95,7 +95,7 @@ def test_a_run_that_fails_its_tests_after_a_change_never_succeeds_in_any_boundar
 
 
 @pytest.mark.parametrize("name", ["user_id", "userId", "customer_id", "customerID", "customer", "member_no", "client"])
-def test_a_call_about_somebody_else_is_stopped_however_the_argument_is_called(name: str) -> None:
+def test_a_call_about_another_person_is_stopped_however_the_argument_is_called(name: str) -> None:
     seen: list[Any] = []
     said: dict[str, Any] = {"effect": "read", "network": False}
     source = f"def read_account({name}: str) -> str:\n    'Read.'\n    seen.append({name})\n    return 'x'\n"

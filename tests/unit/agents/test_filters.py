@@ -25,7 +25,7 @@ SHAPE: JsonObject = {"type": "object", "properties": {"ok": {"type": "boolean"}}
 
 
 def masks(call: ToolCall) -> ToolCall | None:
-    """Hide what somebody looks at."""
+    """Hide what a tool looks at."""
     return ToolCall(call.id, call.name, {"at": "***"}) if call.name == "look" else None
 
 
@@ -92,7 +92,7 @@ def test_a_specialized_loop_has_filters_too() -> None:
 
 def test_the_calls_of_a_child_pass_the_filters_of_its_parent() -> None:
     speaker = agent(calls("helper", task="look"), calls("look", at="moon"), SAID, SAID, filters=[masks])
-    response = play(speaker.chat("have somebody look"))
+    response = play(speaker.chat("have a helper look"))
     assert "seen ***" in [made.result for made in response.tool_calls_made]
 
 
@@ -193,7 +193,7 @@ def test_a_filter_is_told_the_run_the_node_and_the_whole_batch(tmp_path: Path) -
 
 
 def keeps_out(call: ToolCall, context: FilterContext) -> str | None:
-    """Nothing that is forbidden, whoever puts it there."""
+    """Nothing that is forbidden, whichever filter puts it there."""
     return f"forbidden ({context.why})" if call.arguments.get("text") == "forbidden" else None
 
 

@@ -26,14 +26,14 @@ def _nothing_done() -> None:
 
 @tool(effect="external", control_args={"to": "email", "cents": "money"}, verify=lambda arguments, result: True)
 def pay(to: str, cents: int) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     DONE.append((to, cents))
     return "paid"
 
 
 @tool(effect="external", control_args={"to": "email"}, payload_args=["body"], verify=lambda arguments, result: True)
 def tell(to: str, body: str) -> str:
-    """Tell somebody something."""
+    """Tell a person something."""
     DONE.append((to, len(body)))
     return "told"
 

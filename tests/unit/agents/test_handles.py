@@ -107,7 +107,7 @@ def test_every_pattern_is_entered_left_and_cancelled_alike(name: str, tmp_path: 
             assert await refused(loop.cancel()) == "NOTHING_OPEN"
             assert await refused(loop.approve("", by="ada")) == "PACKET_UNKNOWN"
         assert await refused(run.pause()) == "SYSTEM_CLOSED"
-        # It is opened again by whoever needs it.
+        # It is opened again by the next caller that needs it.
         later = await started(loop)
         await later.cancel()
         await loop.close()
@@ -124,7 +124,7 @@ async def awaited(run: Run[Any]) -> object:
 
 
 @EVERY
-def test_whoever_waits_for_a_handle_is_told_when_its_pattern_is_closed(name: str, tmp_path: Path) -> None:
+def test_a_caller_that_waits_for_a_handle_is_told_when_its_pattern_is_closed(name: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with MAKERS[name](engine(20_000), tmp_path) as loop:
             run = await started(loop)
@@ -235,7 +235,7 @@ asyncio.run(main())
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["started", "called"])
 @EVERY
-def test_a_program_may_end_while_somebody_waits_for_a_run(name: str, how: str, tmp_path: Path) -> None:
+def test_a_program_may_end_while_a_task_waits_for_a_run(name: str, how: str, tmp_path: Path) -> None:
     home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     command = [sys.executable, "-c", LEFT, name, how]
     done = warm.run(command, env={**os.environ, **home}, capture_output=True, text=True)

@@ -38,7 +38,7 @@ class Bank:
 
     def pay_with(self, returns: Any, **declared: Any) -> Tool:
         async def pay(to: str, idempotency_key: str) -> Any:
-            """Pay somebody."""
+            """Pay a person."""
             self.keys.append(idempotency_key)
             if len(self.keys) <= self.times:
                 raise ConnectionError("the answer was lost")
@@ -142,7 +142,7 @@ def test_what_a_failed_attempt_at_a_step_did_is_told_before_it_is_done_again_and
 def test_what_an_attempt_at_a_step_did_not_do_is_no_reason_to_ask() -> None:
     @tool(effect="external", network=True)
     def pay(to: str) -> Literal["paid"]:
-        """Pay somebody."""
+        """Pay a person."""
         calls.append(to)
         if len(calls) == 1:
             raise NotDone("the bank is closed")

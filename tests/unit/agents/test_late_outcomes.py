@@ -102,7 +102,7 @@ class Desk:
 
 
 class Told:
-    """What is told of a run, wherever it is told."""
+    """Lines about a run, at every place that shows them."""
 
     def __init__(self, response: SystemResponse, explained: Explanation, held: list[QueueItem]) -> None:
         self.response = response

@@ -40,7 +40,7 @@ def paying(books: Books, error: BaseException | None, **declared: Any) -> Tool:
     """A tool that pays and then raises, the first time it is called."""
 
     async def pay(to: str, cents: int, idempotency_key: str) -> Said:
-        """Pay somebody."""
+        """Pay a person."""
         books.keys.append(idempotency_key)
         if len(set(books.keys)) > len(books.paid) and not isinstance(error, NotDone):
             books.paid.append(to)
@@ -91,7 +91,7 @@ def test_a_tool_that_returned_what_it_never_declared_is_in_doubt(declared: Any, 
     paid: list[str] = []
 
     def pay(to: str, cents: int) -> Any:
-        """Pay somebody."""
+        """Pay a person."""
         paid.append(to)
         return returned
 
@@ -105,7 +105,7 @@ def test_a_tool_that_returned_what_it_never_declared_is_in_doubt(declared: Any, 
     assert told.terminal_code is Ending.SUCCESS
 
 
-def test_whoever_is_asked_reads_what_the_tool_said() -> None:
+def test_the_person_who_is_asked_reads_what_the_tool_said() -> None:
     async def look(system: System, response: SystemResponse) -> None:
         (asked,) = await system.archive.approvals(response.run_id)
         assert any("it said: ConnectionError: the answer was lost" in reason for reason in asked.reasons)
@@ -158,7 +158,7 @@ def test_a_check_that_breaks_leaves_the_effect_in_doubt() -> None:
 def test_a_result_that_is_not_what_was_declared_leaves_the_effect_in_doubt() -> None:
     @tool(effect="external")
     def pay(to: str, cents: int) -> int:
-        """Pay somebody."""
+        """Pay a person."""
         return "ERROR: card declined"  # type: ignore[return-value]  # tools of others break their word
 
     response = played(pay, PAY, DONE)

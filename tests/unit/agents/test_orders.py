@@ -284,7 +284,7 @@ LEASE = {
     "side_effects": 5,
     "external_api_calls": 5,
 }
-helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)
+helper = delegate("helper", description="Have a helper do a task.", lease=LEASE)
 ANN = call("send_mail", to="ann@corp.example", body="Hi.")
 BOB = call("send_mail", to="bob@corp.example", body="Hi.")
 BOTH = [
@@ -313,7 +313,7 @@ def delegated(
 
 @tool(effect="external", control_args={"to": "email"}, verify=lambda arguments, result: True)
 def pay(to: str) -> str:
-    """Pay somebody."""
+    """Pay a person."""
     SENT.append((to, "money"))
     return "paid"
 

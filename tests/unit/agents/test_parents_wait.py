@@ -163,7 +163,7 @@ async def _shown(system: System, run_id: str) -> set[str]:
 
 
 @pytest.mark.parametrize("wanted", [(ASKS, WIRES), (WIRES, ASKS)], ids=["the question first", "the payment first"])
-def test_of_several_questions_the_one_with_most_at_stake_is_told_whoever_asked_first(
+def test_of_several_questions_the_one_with_most_at_stake_is_told_whichever_was_asked_first(
     wanted: tuple[tuple[str, JsonObject], ...],
 ) -> None:
     async def play() -> None:
@@ -224,7 +224,7 @@ async def _paused_after(system: System, agent: AgentLoop, *, is_asked_more: bool
 
 @pytest.mark.req("4.36")
 @pytest.mark.parametrize("is_asked_more", [False, True], ids=["alone", "beside a question"])
-def test_a_parent_names_the_child_that_somebody_has_to_resume_and_claims_no_question(*, is_asked_more: bool) -> None:
+def test_a_parent_names_the_child_that_a_person_has_to_resume_and_claims_no_question(*, is_asked_more: bool) -> None:
     async def play() -> None:
         system = system_in_memory()
         lease = {name: amount // 2 for name, amount in LEASE.items()}

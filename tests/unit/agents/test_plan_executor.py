@@ -594,7 +594,7 @@ def test_a_cancel_is_heard_before_the_next_step_and_what_was_finished_is_returne
 
 
 @pytest.mark.req("2.20")
-def test_whoever_stops_waiting_for_a_plan_cancels_it() -> None:
+def test_a_caller_that_stops_waiting_for_a_plan_cancels_it() -> None:
     async def story() -> None:
         system, entered = system_in_memory(), asyncio.Event()
 

@@ -75,7 +75,7 @@ class Panel:
             self.open -= 1
 
     async def _together(self) -> None:
-        """Wait until as many are asked as there are answers: whoever asks one after the other never gets any."""
+        """Wait until as many are asked as there are answers: a loop that asks one after the other never gets any."""
         if self.open == len(self.answers):
             self._all_open.set()
         await self._all_open.wait()
@@ -105,7 +105,7 @@ def error_of(result: RedundantResult) -> tuple[str, str]:
 
 
 @pytest.mark.req("2.21")
-def test_three_are_asked_one_after_the_other_unless_somebody_says_otherwise() -> None:
+def test_three_are_asked_one_after_the_other_unless_the_user_says_otherwise() -> None:
     panel = Panel(GOOD)
     result = vote(panel)
     assert (len(panel.asked), panel.open_most) == (3, 1)
@@ -233,7 +233,7 @@ class LastWord:
     """A strategy of the caller's own."""
 
     def vote(self, candidates: Sequence[str]) -> tuple[str, float]:
-        """Whoever spoke last."""
+        """The candidate that spoke last."""
         return candidates[-1], 0.25
 
 
@@ -290,7 +290,7 @@ def test_an_early_stop_asks_no_more_than_the_vote_needs() -> None:
     assert len(open_to_the_end.asked) == 5
     split = Panel(GOOD, BAD, GOOD)
     assert error_of(vote(split, voting="unanimity", early_stop=True))[0] == ErrorCode.ORCHESTRATION_NO_CONSENSUS
-    # Whoever cannot say that the vote is settled hears everybody.
+    # A strategy that cannot say that the vote is settled hears every replica.
     custom = Panel(GOOD)
     vote(custom, voting=LastWord(), early_stop=True)
     assert len(custom.asked) == 3
@@ -373,7 +373,7 @@ def test_replicas_share_the_budget_of_their_run() -> None:
     assert result.usage.output_tokens == 25
 
 
-def test_whoever_stops_waiting_cancels_the_run_and_its_replicas() -> None:
+def test_a_caller_that_stops_waiting_cancels_the_run_and_its_replicas() -> None:
     async def story() -> None:
         system, panel = system_in_memory(), Panel(SILENT)
         task = asyncio.create_task(RedundantLoop(panel, schema=Mood, system=system).call("I love it"))
@@ -425,7 +425,7 @@ def test_a_call_that_was_left_is_resumed_with_its_own_strategy_and_asks_nobody_t
 
             await until(is_second)
             run_id = min((run.run_id for run in await system.archive.runs()), key=len)
-        # Whoever closes a system leaves its runs as they stand.
+        # A caller that closes a system leaves its runs as they stand.
         await asyncio.gather(task, return_exceptions=True)
         second = Panel(BAD)
         result = await RedundantLoop(second, schema=Mood, voting=LastWord(), home=tmp_path).resume(run_id)

@@ -1,4 +1,4 @@
-"""A value of the vault is no name: whoever uses it as one is refused, and nothing of it is written."""
+"""A value of the vault is no name: a call that uses it as one is refused, and nothing of it is written."""
 
 import asyncio
 import base64

@@ -249,7 +249,7 @@ def test_a_call_is_answered_in_a_later_loop_of_the_program(tmp_path: Path) -> No
     assert play(runs.approve(asked.waiting_for.packet_ids[0], by="ada")).content == "kept"
 
 
-def test_whoever_stops_waiting_for_a_call_ends_its_run() -> None:
+def test_a_caller_that_stops_waiting_for_a_call_ends_its_run() -> None:
     async def story() -> None:
         system = system_in_memory()
         with pytest.raises(TimeoutError):

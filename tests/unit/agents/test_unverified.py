@@ -31,7 +31,7 @@ class Receipt:
 
 
 def pay_as(kind: Any, said: Any, **declared: Any) -> Tool:
-    """A tool that pays, as somebody would write it: a return type, and what comes back."""
+    """A tool that pays, as a user would write it: a return type, and what comes back."""
 
     def pay(cents: int) -> Any:
         """Pay."""

@@ -43,7 +43,7 @@ def made_by(pay: Tool, *, happened: bool = True) -> ToolCallMade:
 def test_what_its_check_objects_to_is_told_beside_what_a_call_returned(verify: Any, said: str) -> None:
     @tool(effect="external", verify=verify)
     def pay(to: str) -> str:
-        """Pay somebody."""
+        """Pay a person."""
         return "receipt 991"
 
     made = made_by(pay)
@@ -66,7 +66,7 @@ def test_what_a_tool_said_stays_when_it_is_known_what_became_of_its_call(
 ) -> None:
     @tool(effect="external", reconcile=lambda key: account)
     def pay(to: str) -> Literal["paid"]:
-        """Pay somebody."""
+        """Pay a person."""
         raise ConnectionError("peer reset")
 
     made = made_by(pay, happened=happened)

@@ -1,4 +1,4 @@
-"""Workplace: a system is opened when it is needed, once for each event loop, and closed by whoever opened it."""
+"""Workplace: a system is opened when it is needed, once for each event loop, and closed by the caller that opened it."""
 
 import asyncio
 from functools import partial

@@ -17,7 +17,7 @@ LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)
 
 
 class Stop:
-    """Where somebody stands who is about to write an entry."""
+    """Where a writer stands who is about to write an entry."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -30,11 +30,11 @@ class SharedLog(PoorLog):
     def __init__(self) -> None:
         super().__init__()
         self._stops: dict[str, Stop] = {}
-        # The log to which somebody else is always faster.
+        # The log to which another writer is always faster.
         self.crowded = ""
 
     def stop(self, name: str) -> Stop:
-        """Stop whoever writes to a log next, before the entry is there."""
+        """Stop the next writer to a log, before the entry is there."""
         self._stops[name] = Stop()
         return self._stops[name]
 

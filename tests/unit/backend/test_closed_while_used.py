@@ -1,4 +1,4 @@
-"""A store is not closed while a thread uses what it has open; whoever comes later is told STORE_CLOSED and opens nothing."""
+"""A store is not closed while a thread uses what it has open; a later caller is told STORE_CLOSED and opens nothing."""
 
 import asyncio
 import sqlite3
@@ -24,7 +24,7 @@ def closed(store: EmbeddedStore) -> threading.Thread:
 
 
 class Held:
-    """A connection that is about to be asked, when whoever asks is held up."""
+    """A connection that is about to be asked, when its caller is held up."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -98,7 +98,7 @@ def test_what_is_given_to_a_store_while_it_closes_is_written_or_refused_and_nobo
     asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
 
 
-def test_whoever_waits_for_a_write_whose_closer_gave_up_is_told(tmp_path: Path) -> None:
+def test_a_caller_that_waits_for_a_write_whose_closer_gave_up_is_told(tmp_path: Path) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
         waiting = asyncio.create_task(store.inbox.put("run", b"a"))

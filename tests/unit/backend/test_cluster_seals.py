@@ -174,7 +174,7 @@ def test_what_none_has_signed_who_may_changes_nothing_of_any_log(
                 assert await everything(later) == before
                 (problem,) = [one for one in await later.checkup.look() if one.state is CheckState.PROBLEM]
                 assert problem.code == "STORE_ENTRIES_REFUSED"
-            # Whoever writes there goes on behind it.
+            # The next writer there goes on behind it.
             await store.journal.append("one", b"one 3", store.replica.stands(RUN + "one"))
             await store.inbox.put("one", b"again")
             assert list(await store.journal.read("one"))[-1] == b"one 3"

@@ -1,4 +1,4 @@
-"""The wire on a real server: somebody who knows NATS and the shapes of the messages, and nothing of remit, runs a loop."""
+"""The wire on a real server: a program that knows NATS and the shapes of the messages, and nothing of remit, runs a loop."""
 
 import asyncio
 import json

@@ -130,7 +130,7 @@ def test_what_is_no_socket_of_our_own_is_not_rung(tmp_path: Path, kind: str) -> 
         assert len(bells(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("kind", ["link", "exposed", "somebody's", "file"])
+@pytest.mark.parametrize("kind", ["link", "exposed", "a stranger's", "file"])
 def test_a_folder_that_others_may_have_filled_is_neither_rung_in_nor_listened_in(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_folder_that_others_may_have_filled_is_neither_rung_in_nor_listened_in
                 bell.ring(Topic.TURNS)
             else:
                 with bound(folder / NAME) as planted:
-                    if kind == "somebody's":
+                    if kind == "a stranger's":
                         monkeypatch.setattr(os, "geteuid", lambda: 4_711)
                     bell.ring(Topic.TURNS)
                     assert not is_rung(planted)
@@ -227,6 +227,6 @@ def test_without_names_by_descriptor_a_socket_is_named_by_its_path(
     assert heard == [b"news"]
     long = tmp_path / ("long" * 40)
     long.mkdir()
-    # There is no room for such a name, so nobody is rung; whoever listens looks.
+    # There is no room for such a name, so no listener is rung; a listener looks.
     play(scene(long))
     assert heard == [b"news"]

@@ -21,7 +21,7 @@ from remit.observe.checkup import Check, CheckState
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A store that somebody signed for."""
+    """A store that a key has signed for."""
 
     async def make() -> None:
         store = EmbeddedStore.open(tmp_path / "home")
@@ -53,7 +53,7 @@ def test_a_store_that_is_well_is_well_and_stays_as_it_is(home: Path) -> None:
     assert set(states(home).values()) == {CheckState.OK}
     assert found(home)["store.key"].seen.startswith("did:key:")
     assert "0 runs, 0 open" in found(home)["store"].seen
-    # SQLite makes its shared memory for whoever reads, too.
+    # SQLite makes its shared memory for a reader, too.
     after = {path.name: path.read_bytes() for path in home.iterdir() if path.suffix not in (".db-shm", ".db-wal")}
     assert after == before
 

@@ -37,7 +37,7 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
-def test_whoever_comes_second_with_a_key_leaves_the_first_one(tmp_path: Path) -> None:
+def test_the_second_writer_of_a_key_leaves_the_first_one(tmp_path: Path) -> None:
     made = load_signer(tmp_path)
     keys._make(tmp_path / "key")
     assert load_signer(tmp_path).did == made.did
@@ -345,7 +345,7 @@ def test_a_log_that_cannot_be_written_fails_the_barrier_alone(tmp_path: Path) ->
         (tmp_path / "heads.log").mkdir()
         with pytest.raises(StoreUnusable, match=r"STORE_LINKED.*heads\.log"):
             await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier())
-        # The turn is kept, and whoever resumes the run finds it.
+        # The turn is kept, and the process that resumes the run finds it.
         assert await store.journal.read("run") == [b"turn"]
         (tmp_path / "heads.log").rmdir()
         await journal_of(store).append("run", b"turn", after=0, barrier=Barrier())

@@ -147,7 +147,7 @@ def test_a_text_that_no_store_can_hold_is_refused(tmp_path: Path, monkeypatch: p
 def test_a_barrier_leaves_a_signed_head_in_the_store_and_in_the_log(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         await journal_of(store).append("run", b"first", after=-1, listing=RunListing(1))
-        # The first turn of a run names its code, so somebody vouches for it from the beginning.
+        # The first turn of a run names its code, so a key vouches for it from the beginning.
         (first,) = await store.catalogue.heads("run")
         assert (first.seq, first.head, is_head_signed(first)) == (0, hash_turn(b"first"), True)
         await journal_of(store).append("run", b"second", after=0, barrier=Barrier("SUCCESS"))

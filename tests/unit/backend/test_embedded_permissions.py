@@ -104,7 +104,7 @@ def test_a_file_in_a_folder_of_a_store_is_its_own_and_the_only_one(tmp_path: Pat
     play(store.close())
 
 
-def test_a_file_of_somebody_else_in_a_folder_of_a_store_is_refused(
+def test_a_file_of_another_user_in_a_folder_of_a_store_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = made(tmp_path / "store")

@@ -173,7 +173,7 @@ def test_whatever_was_told_is_there_after_a_kill(tmp_path: Path) -> None:
             for position, digest in enumerate(turns):
                 assert await store.blobs.get(digest) == f"{run_id} {position}".encode() * 200
             heads, logged = await store.catalogue.heads(run_id), await store.log.heads(run_id)
-            # The log is never ahead of the store, and holds every head somebody was told of.
+            # The log is never ahead of the store, and holds every head that a caller was told of.
             assert logged == heads[: len(logged)]
             assert {seq for other, seq in barriers if other == run_id} <= {head.seq for head in logged}
         await store.close()

@@ -440,7 +440,7 @@ def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["again", "t0", "s1"]
-        # Whoever deletes it on purpose may.
+        # An operator who deletes it on purpose may.
         assert (await store.retention.delete("t0")).runs == 1
 
     play(tmp_path, scene)

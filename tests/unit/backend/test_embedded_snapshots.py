@@ -41,13 +41,13 @@ async def run(store: EmbeddedStore, run_id: str = "run", ending: str = "SUCCESS"
 
 
 def change(home: Path, statement: str, values: Sequence[object] = ()) -> None:
-    """What somebody with another program does to the store."""
+    """What another program does to the store."""
     with closing(sqlite3.connect(home / "remit.db")) as connection, connection:
         assert connection.execute(statement, values).rowcount == 1
 
 
 def found_after(home: Path, statement: str, values: Sequence[object] = ()) -> Snapshot | None:
-    """What is found of a snapshot after somebody changed it."""
+    """What is found of a snapshot after it was changed."""
     found: list[Snapshot | None] = []
 
     async def look(store: EmbeddedStore) -> None:
@@ -118,7 +118,7 @@ def test_a_snapshot_under_the_name_of_another_run_is_none(tmp_path: Path, caplog
     assert "a snapshot is not signed by this deployment" in caplog.text
 
 
-def test_a_snapshot_that_somebody_else_signed_is_none(tmp_path: Path) -> None:
+def test_a_snapshot_that_another_key_signed_is_none(tmp_path: Path) -> None:
     mallory = Signer.generate()
     forged = Snapshot("run", 1, HEAD, b"forged")
     values = (forged.data, sign_snapshot(mallory, forged))

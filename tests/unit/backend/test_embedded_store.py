@@ -24,7 +24,7 @@ from tests.unit.backend.signed import journal_of
 
 NOBODY = 65534
 
-# Opens the store named by the first argument as somebody who is not the superuser, and says what came of it.
+# Opens the store named by the first argument as a user who is not the superuser, and says what came of it.
 PROGRAM = """
 import asyncio, concurrent.futures.thread, os, sys
 from pathlib import Path
@@ -273,7 +273,7 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     assert refused(home).code == "STORE_NOT_FOUND"
 
 
-def test_a_store_held_by_somebody_else_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_held_by_another_process_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path)
     monkeypatch.setattr(database, "BUSY_WAIT_MS_MAX", 50)
     monkeypatch.setitem(database.connect_to_database.__kwdefaults__ or {}, "busy_wait_ms", 10)
@@ -283,7 +283,7 @@ def test_a_store_held_by_somebody_else_is_busy(tmp_path: Path, monkeypatch: pyte
     holder.close()
 
 
-def test_a_store_that_somebody_may_only_read_is_read_only(open_home: Path) -> None:
+def test_a_store_that_the_user_may_only_read_is_read_only(open_home: Path) -> None:
     home = open_home
     fill(home)
     let_others_read(home)
@@ -291,7 +291,7 @@ def test_a_store_that_somebody_may_only_read_is_read_only(open_home: Path) -> No
     assert line.startswith(f"STORE_READ_ONLY {home}")
 
 
-def test_a_folder_that_somebody_may_not_write_is_read_only(open_home: Path) -> None:
+def test_a_folder_that_the_user_may_not_write_is_read_only(open_home: Path) -> None:
     home = open_home
     home.mkdir(mode=0o755)
     (line,) = as_nobody(home, "open")
@@ -468,7 +468,7 @@ def salt_of_wal(home: Path) -> bytes:
         return wal.read(20)[16:]
 
 
-def test_the_wal_begins_anew_while_somebody_writes_all_the_time(
+def test_the_wal_begins_anew_while_a_writer_writes_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints, "WAL_BYTES_MAX", 200_000)

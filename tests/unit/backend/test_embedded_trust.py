@@ -69,7 +69,7 @@ def test_a_store_whose_key_is_in_no_list_is_not_ours(tmp_path: Path, trusted: Tr
     expect_trusted_store(tmp_path, standing_of(tmp_path, trusted))
 
 
-def test_a_fingerprint_in_the_settings_stands_for_whoever_owns_the_files(tmp_path: Path, trusted: TrustList) -> None:
+def test_a_fingerprint_in_the_settings_stands_for_any_owner_of_the_files(tmp_path: Path, trusted: TrustList) -> None:
     fingerprint = load_signer(tmp_path).did
     named = trust_named(f"{fingerprint}, did:key:zOther", trusted)
     assert named == TrustList(trusted.path, frozenset({fingerprint, "did:key:zOther"}))
@@ -99,7 +99,7 @@ def test_runs_without_a_key_or_a_head_are_nobodys(tmp_path: Path, trusted: Trust
     assert standing_of(tmp_path, trusted).why_not == "it has no key, so it is unknown who made it"
 
 
-def test_an_empty_store_is_new_unless_somebody_wrote_addresses_beside_it(tmp_path: Path, trusted: TrustList) -> None:
+def test_an_empty_store_is_new_unless_addresses_were_written_beside_it(tmp_path: Path, trusted: TrustList) -> None:
     (tmp_path / "remit.db").touch()
     assert standing_of(tmp_path, trusted, [""]).is_new
     assert not standing_of(tmp_path, trusted, ["http://127.0.0.1/hook"]).is_ours

@@ -111,7 +111,7 @@ def test_messages_that_no_worker_of_ours_wrote_are_read_as_nothing(tmp_path: Pat
     asyncio.run(story())
 
 
-def test_whoever_writes_the_next_word_about_a_call_decides(tmp_path: Path) -> None:
+def test_the_writer_of_the_next_word_about_a_call_decides(tmp_path: Path) -> None:
     async def story() -> None:
         here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
         ours, theirs = here.claims, there.claims

@@ -1,4 +1,4 @@
-"""Inboxes of a store over logs: an entry is answered by a turn or refused, never both, whoever dies or comes between."""
+"""Inboxes of a store over logs: an entry is answered by a turn or refused, never both, whichever process dies or intervenes."""
 
 import asyncio
 

@@ -47,7 +47,7 @@ def test_a_run_that_another_has_collected_meanwhile_is_not_collected_twice() -> 
         await store.journal.append("run", last_turn(1), -1, Barrier("SUCCESS"), RunListing(1))
 
         class Late:
-            """Whoever takes a run finds that it was deleted while they asked."""
+            """A taker of a run finds that it was deleted while they asked."""
 
             is_driving = False
 

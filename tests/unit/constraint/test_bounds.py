@@ -64,7 +64,7 @@ def test_what_is_closed_stays_as_it_is(schema: dict[str, Any]) -> None:
     assert bounded(schema) == schema
 
 
-def test_a_limit_that_is_no_number_is_left_to_whoever_checks_the_schema() -> None:
+def test_a_limit_that_is_no_number_is_left_to_the_check_of_the_schema() -> None:
     assert bounded({"type": "string", "minLength": "three"})["maxLength"] == TEXT_CHARS_BOUND
 
 

@@ -117,5 +117,5 @@ def test_a_result_that_nobody_asked_for_stands_alone() -> None:
         ((user_message("q"), assistant_message("a")), assistant_message("a")),
     ],
 )
-def test_an_answer_is_demanded_of_whoever_is_to_speak(messages: tuple[Message, ...], last: Message) -> None:
+def test_an_answer_is_demanded_of_the_model_that_is_to_speak(messages: tuple[Message, ...], last: Message) -> None:
     assert with_answer_demanded(messages)[-1] == last

@@ -10,7 +10,7 @@ from remit.core.journal.proposed_call import ProposedCall, Provenance
 REACHES = [Arrival, Happened, Provenance]
 
 
-def test_a_proposed_call_is_untraced_until_somebody_traces_it() -> None:
+def test_a_proposed_call_is_untraced_until_the_gate_traces_it() -> None:
     assert ProposedCall("call", "look", "{}", b"hash").provenance is Provenance.UNTRACED
 
 

@@ -81,7 +81,7 @@ def test_on_leaves_out_money_rights_deletion_and_what_nobody_declared() -> None:
     assert not any(reaches(OptionReach.OFF, stakes) for stakes in Stakes)
 
 
-def test_a_plan_comes_from_the_words_unless_somebody_says_otherwise() -> None:
+def test_a_plan_comes_from_the_words_unless_the_user_says_otherwise() -> None:
     assert Authority().plan is PlanSource.WORDS
     assert authority_of({"plan": "words"}).plan is PlanSource.WORDS
     assert authority_of({"plan": False}).plan is PlanSource.OFF

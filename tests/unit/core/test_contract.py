@@ -46,7 +46,7 @@ def test_a_request_needs_only_its_messages() -> None:
 
 
 @pytest.mark.req("0.10")
-def test_hints_left_out_mean_the_default_of_whoever_acts_on_them() -> None:
+def test_hints_left_out_mean_the_default_of_the_code_that_acts_on_them() -> None:
     hints = ExecutionHints()
     assert (hints.max_tokens, hints.timeout_ms, hints.temperature, hints.top_p) == (0, 0, None, 0.0)
 

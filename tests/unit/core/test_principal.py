@@ -108,7 +108,7 @@ def test_a_copy_takes_every_permission_of_its_origin() -> None:
     }
 
 
-def test_only_whoever_operates_the_store_sees_every_tenant() -> None:
+def test_only_the_operator_of_the_store_sees_every_tenant() -> None:
     assert [sees(one, "acme") for one in (ADA, OPERATOR, LOCAL)] == [True, True, True]
     assert [sees(one, "globex") for one in (ADA, OPERATOR, LOCAL)] == [False, True, True]
 

@@ -49,7 +49,7 @@ def test_lines_are_added_to_a_file_that_is_made_for_its_owner_alone(tmp_path: Pa
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_is_handed_to_whoever_reads_from_a_pipe(tmp_path: Path) -> None:
+def test_nothing_is_handed_to_a_reader_of_a_pipe(tmp_path: Path) -> None:
     pipe(tmp_path / "there")
     reader = os.open(tmp_path / "there", os.O_RDONLY | os.O_NONBLOCK)
     with pytest.raises(NotRegular):

@@ -75,7 +75,7 @@ def test_a_file_may_be_as_deep_as_the_limit() -> None:
     assert parse_yaml("[" * YAML_DEPTH_MAX + "]" * YAML_DEPTH_MAX, "some.yaml").value
 
 
-def test_a_shape_of_somebody_elses_may_have_a_depth_of_its_own() -> None:
+def test_a_shape_that_a_user_wrote_may_have_a_depth_of_its_own() -> None:
     deep = "[" * (YAML_DEPTH_MAX + 1) + "]" * (YAML_DEPTH_MAX + 1)
     assert parse_yaml(deep, "some.yaml", depth_max=YAML_DEPTH_MAX + 1).value
     with pytest.raises(RequestRejected, match="file_depth_max=9"):

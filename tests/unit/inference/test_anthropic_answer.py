@@ -225,7 +225,7 @@ def test_what_nobody_knows_is_passed_over() -> None:
     assert result.usage.output_tokens == len("Hi") + OVERHEAD_TOKENS
 
 
-def test_a_failure_that_the_server_announces_is_passed_to_whoever_knows_it() -> None:
+def test_a_failure_that_the_server_announces_is_passed_to_the_part_that_knows_it() -> None:
     with pytest.raises(ServerFailed) as raised:
         heard(START, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
     assert raised.value.error == {"type": "overloaded_error", "message": "Overloaded"}

@@ -151,7 +151,7 @@ def test_members_that_all_fail_alike_fail_with_their_code() -> None:
     assert fault_of(ChainEngine([Member("a", failing()), Member("b", failing())])).code is UNAVAILABLE
 
 
-def test_what_is_told_of_many_failures_is_bounded() -> None:
+def test_the_message_about_many_failures_is_bounded() -> None:
     members = [Member(f"m{n}", EngineFault(BROKEN, "x" * 10_000)) for n in range(MEMBERS_MAX)]
     assert len(fault_of(ChainEngine(members)).message) < 3_000
 

@@ -26,7 +26,7 @@ SPEC = "openai:m?url=http://127.0.0.1:1/v1"
 
 
 class Time:
-    """A clock that goes forward when somebody sleeps."""
+    """A clock that goes forward when a task sleeps."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0

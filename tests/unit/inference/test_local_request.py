@@ -60,7 +60,7 @@ def test_wishes_are_passed_on_and_zero_is_greedy() -> None:
     assert (body["max_tokens"], body["temperature"], body["top_p"]) == (7, 0.0, 0.5)
 
 
-def test_tools_are_ignored_because_whoever_offers_them_gives_a_grammar() -> None:
+def test_tools_are_ignored_because_a_request_that_offers_them_gives_a_grammar() -> None:
     assert "tools" not in body_of(
         ModelRequest(HELLO, (ToolDefinition("look_up", "Look a word up.", {"type": "object"}),))
     )

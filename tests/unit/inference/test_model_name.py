@@ -1,4 +1,4 @@
-"""How a model is named by somebody who does not open it."""
+"""How a model is named by code that does not open it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A model is found by its path or its name, and whoever asks for another is told which are there."""
+"""A model is found by its path or its name, and a caller who asks for another is told which are there."""
 
 import sys
 from pathlib import Path
@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_read_is_refused_with_the_way_out(
     def locked(path: Path) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(path))
 
-    # Whoever may read everything, as the tests may, finds no folder locked.
+    # A user who may read everything, as the tests may, finds no folder locked.
     monkeypatch.setattr(Path, "iterdir", locked)
     message = refusal_of("", base=folder, folder=folder)
     assert f"{str(folder)!r} cannot be read: Permission denied" in message

@@ -1,4 +1,4 @@
-"""Servers of one's own go by their names, need no key and cost nothing."""
+"""Servers of a user's own go by their names, need no key and cost nothing."""
 
 import asyncio
 from pathlib import Path

@@ -62,7 +62,7 @@ def test_an_engine_that_was_made_on_the_spot_cannot_be_opened_again() -> None:
 
 def test_a_spec_that_is_no_text_opens_nothing() -> None:
     engine = Homemade()
-    engine.spec = 5  # type: ignore[attr-defined]  # somebody's own attribute of that name
+    engine.spec = 5  # type: ignore[attr-defined]  # a user's own attribute of that name
     assert engine_spec(engine) == ""
 
 
@@ -75,7 +75,7 @@ def test_a_spec_that_names_no_engine_is_refused_with_those_that_are_known(spec: 
     assert "scripted:FILE" in caught.value.message
 
 
-def test_every_kind_is_named_to_whoever_asks_for_another(tmp_path: Path) -> None:
+def test_every_kind_is_named_to_a_user_who_asks_for_another(tmp_path: Path) -> None:
     with pytest.raises(RequestRejected) as caught:
         open_engine("magic", base=tmp_path)
     assert "known are local, scripted:FILE, local:MODEL, openai:MODEL" in caught.value.message

@@ -107,9 +107,9 @@ class PlanRun(Run):
         return self.take(arrivals.ChildLost(self.open(StartChild)[place].id))
 
     def pauses(self) -> Turn:
-        """Somebody pauses the run."""
+        """A person pauses the run."""
         return self.take(arrivals.PauseRequested("ada"))
 
     def resumes(self) -> Turn:
-        """Somebody lets the run go on."""
+        """A person lets the run go on."""
         return self.take(arrivals.ResumeRequested("ada"))

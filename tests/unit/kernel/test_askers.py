@@ -18,7 +18,7 @@ FOUR_EYES = (ToolCategory.PAYMENT,)
 
 
 def asked_by(user: str = "", owner: str = "root", **says: object) -> Manifest:
-    """A manifest of a run that somebody asked for."""
+    """A manifest of a run that a person asked for."""
     request = SystemRequest((user_message("please"),), user_id=user)
     manifest = manifest_of(boundary=replace(Boundary("b"), **says), request=request, tools=(PAY,))
     return replace(manifest, started_by=user or owner, owner=owner)

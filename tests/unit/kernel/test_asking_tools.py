@@ -113,8 +113,8 @@ def test_calls_under_one_id_keep_their_own_traces_when_a_question_is_passed_on()
 def test_a_person_who_does_not_answer_is_told_to_the_model_and_the_run_goes_on() -> None:
     run = able_to_ask()
     run.proposes(question())
-    run.rejects("ask somebody else")
-    expected = "Not called. APPROVAL_REJECTED: ada does not answer: ask somebody else"
+    run.rejects("ask another one")
+    expected = "Not called. APPROVAL_REJECTED: ada does not answer: ask another one"
     assert results(run, "asked") == [expected]
     assert (run.path()[-1], run.last(rulings.QuestionSettled).answer) == ("think", Answer.REJECTED)
     assert next(iter(run.state.calls.made.values())).code == Refusal.APPROVAL_REJECTED

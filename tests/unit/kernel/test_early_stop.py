@@ -90,7 +90,7 @@ def test_calls_under_way_have_their_part_already() -> None:
     assert (run.all(StoppedEarly), run.state.end.ending) == ([], None)
 
 
-def test_whoever_asks_what_became_of_a_call_is_no_second_call() -> None:
+def test_a_question_what_became_of_a_call_is_no_second_call() -> None:
     goal = Goal("pay three times", required_actions=(RequiredAction("pay", 3),))
     run = Run(manifest_of(goal=goal, boundary=Boundary(budget=Budget(tool_calls=3, side_effects=3))))
     run.proposes(wants("pay", 1), wants("look"))
@@ -234,7 +234,7 @@ def test_what_like_runs_needed_is_counted_by_the_answers_that_the_model_has_give
     assert stop_of(run)[::2] == (OUTPUT, 70_000)
 
 
-def test_whoever_has_an_answer_needs_nothing_more_of_what_like_runs_still_asked_for() -> None:
+def test_a_run_with_an_answer_needs_nothing_more_of_what_like_runs_still_asked_for() -> None:
     run = Run(manifest_of(foresight=foresight((), ((CALLS, 99),)), budget=Budget(tool_calls=1)))
     run.says("done")
     assert (run.state.end.ending, run.all(StoppedEarly)) == (Ending.SUCCESS, [])

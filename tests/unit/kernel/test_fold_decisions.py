@@ -265,7 +265,7 @@ def test_a_model_call_that_shows_another_number_of_messages_is_a_bug() -> None:
         apply(type(run.state)(), broken, hash_turn(b""))
 
 
-def test_a_retry_ordered_by_somebody_named_like_a_command_settles_no_doubt() -> None:
+def test_a_retry_ordered_by_a_person_named_like_a_command_settles_no_doubt() -> None:
     run = Run()
     run.proposes(wants("pay"))
     run.approves()

@@ -50,7 +50,7 @@ def test_a_fork_takes_back_what_was_asked_of_the_model_and_asks_it_anew_with_the
     assert fork.state == fold_journal(fork.journal)
 
 
-def test_a_fork_stands_still_by_nobody_s_wish_until_somebody_has_one() -> None:
+def test_a_fork_stands_still_by_no_person_s_wish_until_a_person_has_one() -> None:
     origin = Run()
     origin.take(arrivals.PauseRequested("ada"))
     fork = copied(origin)

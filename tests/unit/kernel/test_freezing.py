@@ -1,4 +1,4 @@
-"""A run that has no step or no time left stands still until somebody releases more, where its boundary says so."""
+"""A run that has no step or no time left stands still until a person releases more, where its boundary says so."""
 
 import pytest
 

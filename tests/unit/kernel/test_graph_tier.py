@@ -126,7 +126,7 @@ def test_a_tool_node_in_a_cycle_without_a_model_is_no_loop_of_choice() -> None:
         (replace(FREE, approval_categories=(ToolCategory.EMAIL_CALENDAR,)), (SEND, WRITE), Tier.BOUNDED_LOOP),
         (replace(FREE, four_eyes=(ToolCategory.EMAIL_CALENDAR,)), (SEND,), Tier.SUPERVISED_LOOP),
         (GUARDED, CHANGES, Tier.BOUNDED_LOOP),
-        # Whoever only records stops nobody.
+        # A boundary that only records stops no call.
         (Boundary(mode=BoundaryMode.AUDIT), CHANGES, Tier.BOUNDED_LOOP),
         (Boundary(mode=BoundaryMode.AUDIT), READS, Tier.SUPERVISED_LOOP),
     ],

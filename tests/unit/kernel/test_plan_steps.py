@@ -180,7 +180,7 @@ class TestValidating:
         run.validates()
         assert (run.state.end.ending, run.state.result.answer) == (Ending.SUCCESS, GIVEN.value)
 
-    def test_what_it_objects_to_goes_back_to_whoever_made_it(self) -> None:
+    def test_what_it_objects_to_goes_back_to_its_maker(self) -> None:
         run = self.repairing()
         run.answers("bad")
         run.validates("too short", "too rude")

@@ -129,7 +129,7 @@ def test_a_rate_counts_across_turns_and_forgets_what_is_longer_ago_than_its_time
     assert len(run.state.calls.called_at["look"]) == 2
 
 
-def test_a_rate_of_a_user_is_judged_by_whoever_knows_their_other_runs() -> None:
+def test_a_rate_of_a_user_is_judged_by_the_shell_which_knows_their_other_runs() -> None:
     run = rated(Rate("look", 1, 10_000, Whose.USER))
     assert looks(run, 1, 2) == []
     run.proposes(replace(wants("look", 3), filtered=f"{OVER_RATE}look"))
@@ -275,7 +275,7 @@ def test_an_alternative_that_the_run_may_not_call_need_not_be_tried() -> None:
     vault = replace(LOOK, permissions=("vault.open",))
     few = SystemRequest((user_message("please"),), tools=("dear",))
     assert least() == Refusal.LEAST_TOOL
-    # Whoever pins a run refuses such a tool; a manifest from elsewhere is judged all the same.
+    # The code that pins a run refuses such a tool; a manifest from elsewhere is judged all the same.
     assert authorize(wants("dear"), Run(replace(manifest_of(tools=()), tools=(DEAR,))).tally()) is ALLOWED
     assert least(boundary=Boundary(allowed_tools=("dear",))) == ""
     assert least(boundary=Boundary(allowed_tools=("dear", "look"))) == Refusal.LEAST_TOOL

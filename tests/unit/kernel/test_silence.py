@@ -145,7 +145,7 @@ def test_what_became_of_a_call_is_asked_of_the_next_and_ends_for_review_when_nob
     assert lawful(run).state.end.message.startswith("nobody said in time what became of question")
 
 
-def test_whoever_is_asked_next_may_say_what_became_of_a_call() -> None:
+def test_the_person_asked_next_may_say_what_became_of_a_call() -> None:
     run = held("shift_lead")
     run.approves()
     run.loses()

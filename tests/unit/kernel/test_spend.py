@@ -169,7 +169,7 @@ def test_a_model_without_a_price_is_asked_where_nobody_caps_money_and_its_tokens
         {"boundary": replace(STANDARD, budget=Budget(inference_cost_microusd=5))},
     ],
 )
-def test_a_model_without_a_known_price_is_never_called_where_somebody_caps_money(caps: dict[str, Any]) -> None:
+def test_a_model_without_a_known_price_is_never_called_where_money_is_capped(caps: dict[str, Any]) -> None:
     run = Run(manifest_of(model=ModelInfo("unknown"), **caps))
     assert run.state.end.ending is Ending.BUDGET_EXHAUSTED
     assert "the price of model unknown is unknown" in run.state.end.message

@@ -146,7 +146,7 @@ def test_what_is_no_tool_call_may_always_be_repeated() -> None:
     assert all(is_safe_to_repeat(run.state, command) for command in run.state.commands.open.values())
 
 
-def test_a_call_in_doubt_waits_for_whoever_was_asked_about_it() -> None:
+def test_a_call_in_doubt_waits_for_the_person_who_was_asked_about_it() -> None:
     run = Run()
     run.proposes(wants("put"))
     run.approves()

@@ -86,7 +86,7 @@ def test_a_tally_begins_where_the_state_stands() -> None:
     assert tally.is_standing
 
 
-def test_the_clock_stands_still_while_somebody_is_asked_or_the_run_is_paused() -> None:
+def test_the_clock_stands_still_while_a_person_is_asked_or_the_run_is_paused() -> None:
     tally = Run().tally()
     assert not tally.is_standing
     tally.paused = True

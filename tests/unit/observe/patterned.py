@@ -37,7 +37,7 @@ QUESTION = "How tall is the tower?"
 
 
 class InTurn:
-    """A model that gives these replies one after the other, whoever asks; the last one repeats."""
+    """A model that gives these replies one after the other, to every caller; the last one repeats."""
 
     def __init__(self, *replies: str | JsonObject, name: str = "scripted") -> None:
         self._name = name

@@ -67,7 +67,7 @@ def simulated(seed: int) -> list[Sealed]:
 
 
 def rechained(data: Sequence[bytes], start: int) -> tuple[bytes, ...]:
-    """The turns with numbers and links made to fit from `start` on, as somebody without the key would do it."""
+    """The turns with numbers and links made to fit from `start` on, as a forger without the key would do it."""
     chain = list(data[:start])
     for stored in data[start:]:
         turn: Turn = decode_turn(stored)

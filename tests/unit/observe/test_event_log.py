@@ -277,7 +277,7 @@ def test_the_journal_tells_the_same_as_those_who_listened() -> None:
 
 
 @pytest.mark.req("1.21")
-def test_the_events_can_be_read_and_belong_to_whoever_reads_them() -> None:
+def test_the_events_can_be_read_and_belong_to_the_reader() -> None:
     run = Followed()
     run.log.events().clear()
     assert run.log.events() != []

@@ -109,7 +109,7 @@ def test_a_run_that_was_tampered_with_before_the_export_is_found_in_it() -> None
     assert "HEAD_MISMATCH" in codes(exported(DEMO._replace(data=rechained(edited(DEMO.data, 2), 2))))
 
 
-def test_an_export_by_somebody_else_is_found_when_the_signer_is_known() -> None:
+def test_an_export_by_a_stranger_is_found_when_the_signer_is_known() -> None:
     forged = exported(seal("demo", DEMO.data, DEMO.blobs, MALLORY), MALLORY)
     assert verify_export(forged).signer == MALLORY.did
     assert "SIGNER_UNTRUSTED" in codes(forged)

@@ -290,7 +290,7 @@ def test_a_run_that_was_not_stopped_early_says_nothing_of_it() -> None:
     assert (explained.stopped, explained.needs) == (None, ())
 
 
-def test_whoever_made_the_plan_may_only_widen_what_is_thought_to_be_needed_at_most() -> None:
+def test_the_maker_of_the_plan_may_only_widen_what_is_thought_to_be_needed_at_most() -> None:
     hopeful = replace(manifest_of(), plan=PlanTrace("model", estimate=(("tool_calls", 9), ("steps", 0))))
     state = begun(hopeful)
     assert needs_of(state) == (Need("tool_calls", 0, 9),)

@@ -401,7 +401,7 @@ def test_overlays_lie_over_a_state_that_returns() -> None:
     assert went(run)[-1] is loop_state(run.state)
 
 
-def test_a_pause_lies_over_a_state_until_somebody_resumes_whatever_people_answer_meanwhile() -> None:
+def test_a_pause_lies_over_a_state_until_a_person_resumes_whatever_people_answer_meanwhile() -> None:
     run = Run()
     run.proposes(wants("write"))
     (question,) = questions(run.state)

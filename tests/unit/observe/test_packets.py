@@ -1,4 +1,4 @@
-"""What is asked together, the version of it, and what somebody changed in it."""
+"""What is asked together, the version of it, and what a person changed in it."""
 
 import asyncio
 
@@ -151,7 +151,7 @@ def test_every_way_in_which_a_question_is_settled_has_words(decisions: tuple[obj
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_whoever_is_later_is_told_what_happened_whatever_the_timing(is_cancelled: bool) -> None:
+def test_the_later_answer_is_told_what_happened_whatever_the_timing(is_cancelled: bool) -> None:
     async def story() -> None:
         async with in_memory() as system:
             kit = scripted(calls("keep", text="x"), {"text": "left"}, tools=[keep])

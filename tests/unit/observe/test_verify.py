@@ -80,7 +80,7 @@ def test_a_recomputed_tail_is_found_by_its_heads() -> None:
     assert DEMO._replace(data=tampered).codes() == {"HEAD_MISMATCH", "END_HEAD_MISSING"}
 
 
-def test_a_tail_that_was_recomputed_and_signed_by_somebody_else_is_found() -> None:
+def test_a_tail_that_was_recomputed_and_signed_by_a_stranger_is_found() -> None:
     forged = seal("demo", rechained(edited(DEMO.data, 2), 2), DEMO.blobs, MALLORY)
     assert forged.codes() == {"SIGNER_UNTRUSTED", "END_HEAD_MISSING"}
     mixed = forged._replace(logged=DEMO.logged)
@@ -99,7 +99,7 @@ def test_heads_of_several_keys_verify_where_all_of_them_are_accepted_and_only_th
     assert "SIGNER_UNTRUSTED" in {finding.code for finding in mixed.verified(signer=frozenset({SIGNER.did})).findings}
 
 
-def test_without_a_trusted_signer_the_verdict_names_whoever_signed() -> None:
+def test_without_a_trusted_signer_the_verdict_names_the_signer() -> None:
     forged = seal("demo", rechained(edited(DEMO.data, 2), 2), DEMO.blobs, MALLORY)
     assert forged.verified(signer=None).ok
     assert forged.verified(signer=None).signer == MALLORY.did

@@ -80,7 +80,7 @@ def test_the_clock_stands_while_a_person_is_asked() -> None:
         (SetTimer("1", 0, TimerPurpose.DEADLINE), ()),
     ],
 )
-def test_every_command_that_somebody_waits_for_is_told_in_words(command: Command, said: tuple[str, ...]) -> None:
+def test_every_command_that_a_caller_waits_for_is_told_in_words(command: Command, said: tuple[str, ...]) -> None:
     state = RunState(run_id=RUN.state.run_id)
     apply(state, RUN.turns[0], b"")
     state.commands.open = {"1": command}

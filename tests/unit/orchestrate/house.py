@@ -84,7 +84,7 @@ async def in_memory() -> AsyncIterator[System]:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something has come about; whoever calls has patience only for so long."""
+    """Wait until something has come about; the caller has patience only for so long."""
     while True:
         if await condition():
             return
@@ -158,4 +158,4 @@ def keep(text: str) -> str:
     return f"kept {text}"
 
 
-helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)
+helper = delegate("helper", description="Have a helper do a task.", lease=LEASE)

@@ -61,7 +61,7 @@ def loop_clock() -> HandClock:
 
 
 class WatchedJournal:
-    """A journal in memory with somebody beside it who does something around every append, or before every read."""
+    """A journal in memory with a rival beside it who does something around every append, or before every read."""
 
     def __init__(self, *, beside_append: Hook | None = None, before_read: Hook | None = None) -> None:
         self.kept = MemoryJournal()

@@ -110,7 +110,7 @@ def test_a_store_without_a_key_signs_no_export() -> None:
         play(export())
 
 
-def test_a_run_that_was_deleted_is_told_from_one_that_somebody_took_out_of_the_store(tmp_path: Path) -> None:
+def test_a_run_that_was_deleted_is_told_from_one_that_was_taken_out_of_the_store(tmp_path: Path) -> None:
     async def absent(name: str) -> str:
         store = EmbeddedStore.open(tmp_path)
         with pytest.raises(RequestRejected) as caught:

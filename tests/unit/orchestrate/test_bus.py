@@ -101,7 +101,7 @@ def test_a_listener_of_a_run_hears_of_its_children_too_and_is_let_go_when_it_end
     play(scene())
 
 
-def test_whoever_stops_listening_hears_no_more() -> None:
+def test_a_subscriber_that_stops_hears_no_more() -> None:
     async def scene() -> None:
         async with in_memory() as (bus, written):
             heard: list[int] = []
@@ -254,7 +254,7 @@ def test_a_ring_that_was_lost_is_made_good_by_a_look(monkeypatch: pytest.MonkeyP
     play(scene())
 
 
-def test_whoever_comes_for_many_runs_after_turns_that_nobody_wanted_finds_them(tmp_path: Path) -> None:
+def test_a_subscriber_to_many_runs_after_turns_that_nobody_wanted_finds_them(tmp_path: Path) -> None:
     async def scene() -> None:
         async with in_memory() as (bus, written), bus.subscribe(Subject("a"), -1) as one:
             await come_true(lambda: bus._row_from is not None)
@@ -632,7 +632,7 @@ def test_of_an_answer_elsewhere_of_which_a_piece_was_lost_nothing_more_is_told_u
                 piece = Piece(whose, -1, number, text, is_restart=is_restart)
                 written.store.bell.ring(Topic.CHUNKS, encode_record(piece))
 
-            # Whoever comes in the middle hears it from there on.
+            # A subscriber who comes in the middle hears it from there on.
             ring(5, "f")
             ring(6, "g")
             ring(8, "i")

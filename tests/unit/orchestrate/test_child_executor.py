@@ -52,7 +52,7 @@ TO_CHILD = '"task"'
 DELEGATES = calls("helper", task="look around")
 deeper = delegate(
     "deeper",
-    description="Have somebody else do it.",
+    description="Have another agent do it.",
     lease={"input_tokens": 5_000, "output_tokens": 1_000, "tool_calls": 2, "steps": 8, "human_reviews": 1},
 )
 ASKS = {"when": TO_CHILD, **calls("keep", text="x")}
@@ -77,7 +77,7 @@ def test_starting_a_child_twice_takes_up_the_one_there_is() -> None:
     play(story())
 
 
-def test_a_child_that_somebody_else_began_at_the_same_moment_is_taken_up() -> None:
+def test_a_child_that_another_process_began_at_the_same_moment_is_taken_up() -> None:
     async def story() -> None:
         async with in_memory() as system:
             live, command = await asked(system)
@@ -93,7 +93,7 @@ def test_a_child_that_somebody_else_began_at_the_same_moment_is_taken_up() -> No
     play(story())
 
 
-def test_a_child_that_somebody_paused_waits_for_a_review() -> None:
+def test_a_child_that_a_person_paused_waits_for_a_review() -> None:
     async def story() -> None:
         slow = {"when": TO_CHILD, "text": "slow", "delay_ms": 100}
         async with in_memory() as system:
@@ -324,7 +324,7 @@ def test_a_child_that_was_deleted_is_lost_and_never_begins_again(tmp_path: Path)
     play(story())
 
 
-def test_a_child_that_somebody_took_out_of_the_store_is_lost_and_never_begins_again(tmp_path: Path) -> None:
+def test_a_child_that_was_taken_out_of_the_store_is_lost_and_never_begins_again(tmp_path: Path) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
         async with systems(store) as (system,):

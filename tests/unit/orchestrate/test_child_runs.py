@@ -1,4 +1,4 @@
-"""Runs whose parent ended and could not tell them: whoever meets one cancels it, and nothing more is done in it."""
+"""Runs whose parent ended and could not tell them: the process that meets one cancels it, and nothing more is done in it."""
 
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def test_an_answer_to_what_was_left_behind_is_refused_and_cancels_it(
 
 
 @pytest.mark.parametrize("text", ["please", "deep please"])
-def test_whoever_resumes_what_was_left_behind_cancels_it(text: str, tmp_path: Path) -> None:
+def test_a_process_that_resumes_what_was_left_behind_cancels_it(text: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with systems(store_of("embedded", tmp_path)) as (system,):
             _, packet_id = await left_behind(system, text)

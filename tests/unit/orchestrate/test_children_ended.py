@@ -36,7 +36,7 @@ ASKS = {"when": '"task"', **calls("keep", text="x")}
 
 
 def house() -> Kit:
-    """A model that has somebody do a task, who wants to change something."""
+    """A model that has a helper do a task, who wants to change something."""
     return scripted(*[ASKS] * 3, calls("helper", task="keep it"), *[{"text": "thanks"}] * 4, tools=[keep, helper])
 
 

@@ -19,7 +19,7 @@ VERBS = st.sampled_from(["claim", "revoke"])
 
 
 @given(st.lists(st.tuples(VERBS, st.sampled_from(["1.1", "1.2"])), max_size=12))
-def test_of_what_was_offered_whoever_is_first_decides_for_good(asked: list[tuple[str, str]]) -> None:
+def test_of_what_was_offered_the_first_claim_decides_for_good(asked: list[tuple[str, str]]) -> None:
     claims, first = Claims(), dict[str, str]()
     for command_id in ("1.1", "1.2"):
         claims.offer("run", command_id)

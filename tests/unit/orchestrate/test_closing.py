@@ -89,7 +89,9 @@ def test_a_tool_that_swallows_its_cancellation_does_not_keep_a_system_from_closi
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_whoever_waits_for_a_run_is_told_that_its_system_was_closed_and_how_to_go_on(kind: str, tmp_path: Path) -> None:
+def test_a_caller_that_waits_for_a_run_is_told_that_its_system_was_closed_and_how_to_go_on(
+    kind: str, tmp_path: Path
+) -> None:
     async def story() -> None:
         begun = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Workers of a cluster: whoever drives, asks a model or calls a tool may go, and nothing is lost or done twice."""
+"""Workers of a cluster: a process that drives, asks a model or calls a tool may go, and nothing is lost or done twice."""
 
 import asyncio
 import time
@@ -229,7 +229,7 @@ def test_a_call_whose_worker_fell_silent_is_in_doubt_and_its_late_outcome_settle
 
 
 async def ended(system: System, run_id: str) -> SystemResponse:
-    """How a run ends that somebody else moves."""
+    """How a run ends that another process moves."""
 
     async def response() -> SystemResponse | None:
         found = await system.result(run_id)

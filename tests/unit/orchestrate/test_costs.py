@@ -1,4 +1,4 @@
-"""What runs cost, asked of a system: the same sums as `remit cost`, within the tenant of whoever asks."""
+"""What runs cost, asked of a system: the same sums as `remit cost`, within the tenant of the caller."""
 
 from datetime import UTC, datetime
 

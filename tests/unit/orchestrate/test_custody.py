@@ -28,7 +28,7 @@ DONE: list[str] = []
 
 @tool(effect="write")
 def pay(to: str) -> str:
-    """Pay somebody, which cannot be done twice."""
+    """Pay a person, which cannot be done twice."""
     DONE.append(to)
     return f"paid {to}"
 
@@ -142,7 +142,7 @@ def test_code_is_loaded_only_where_an_accepted_signer_vouches_for_the_turn_that_
             did, turns = store.did, await store.journal.read(run_id)
         assert await vouched(tmp_path, run_id, did) == ""
         assert await vouched(tmp_path, run_id, "did:key:zOther") == RUN_NOT_VOUCHED
-        # Somebody without the key accepts other code in the name of a person.
+        # A process without the key accepts other code in the name of a person.
         last = decode_turn(turns[-1])
         forged = replace(last, seq=last.seq + 1, arrival=SourcesAccepted("ada", ()), decisions=())
         query = "INSERT INTO turns (run_no, seq, data) SELECT run_no, ?, ? FROM runs"
@@ -167,7 +167,7 @@ def test_code_is_loaded_only_where_an_accepted_signer_vouches_for_the_turn_that_
     play(story())
 
 
-def test_whoever_only_looks_loads_nothing_whoever_signed(tmp_path: Path) -> None:
+def test_a_command_that_only_looks_loads_nothing_whatever_key_signed(tmp_path: Path) -> None:
     async def story() -> None:
         async with systems(EmbeddedStore.open(tmp_path)) as (system,):
             run_id = (await system.run(request(), scripted(*KIT, tools=[pay]))).run_id

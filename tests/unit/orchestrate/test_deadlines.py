@@ -164,7 +164,7 @@ def test_an_error_that_comes_in_spite_of_the_deadline_is_that_error() -> None:
 def test_a_timer_that_was_not_needed_does_not_ring() -> None:
     async def scene() -> str:
         assert await within(5, soon()) == "soon"
-        # Due after the first deadline: whoever is cancelled before was cancelled by a timer left behind.
+        # Due after the first deadline: a step that is cancelled before was cancelled by a timer left behind.
         later: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_later(0.01, later.set_result, "undisturbed")
         return await within(FAR_MS, later)
@@ -197,7 +197,7 @@ def test_a_cancellation_from_outside_wins_over_a_deadline_of_the_same_moment(
     assert play(scene())
 
 
-def test_whoever_cleans_up_after_a_cancellation_has_a_deadline_too() -> None:
+def test_a_task_that_cleans_up_after_a_cancellation_has_a_deadline_too() -> None:
     async def scene() -> list[str]:
         heard = []
 

@@ -43,7 +43,7 @@ QUEUE = "operator"
 
 
 class Patience:
-    """Somebody who waits for nobody, and remembers how long they were asked to."""
+    """A sleeper that never sleeps, and remembers how long it was asked to."""
 
     def __init__(self) -> None:
         self.paused_s: list[float] = []
@@ -55,7 +55,7 @@ class Patience:
 
 @asynccontextmanager
 async def waiting(*texts: str) -> AsyncIterator[tuple[System, list[str]]]:
-    """A system in which runs wait for somebody to allow that these texts are kept, and their ids."""
+    """A system in which runs wait for a person to allow that these texts are kept, and their ids."""
     system = system_on(MemoryStore())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -69,7 +69,7 @@ async def waiting(*texts: str) -> AsyncIterator[tuple[System, list[str]]]:
 
 
 def draining(system: System, hook: Hook, patience: Patience | None = None) -> Drain:
-    """Somebody who delivers the queue there."""
+    """A drain that delivers the queue there."""
     pause = (patience or Patience()).pause
     return Drain(system, QUEUE, hook.url, KEY, clock=WallClock(), pause=pause)
 
@@ -117,7 +117,7 @@ def test_a_yes_with_the_version_that_was_sent_lets_the_run_go_on() -> None:
     assert ending is Ending.SUCCESS
 
 
-def test_a_no_refuses_the_call_in_the_name_of_whoever_said_it() -> None:
+def test_a_no_refuses_the_call_in_the_name_of_its_sender() -> None:
     _, (delivery,), said, ending = delivered(deciding("reject", reason="not today"))
     assert delivery.decision == "reject"
     assert [(one.by, one.reason) for one in said if isinstance(one, ApprovalRefused)] == [("ann", "not today")]

@@ -1,4 +1,4 @@
-"""Steps are finished whoever waits for them, and one of a run after the other."""
+"""Steps are finished whether or not a caller waits for them, and one of a run after the other."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from remit.orchestrate.loop.driver import Steps
 from tests.unit.orchestrate.stage import play
 
 
-def test_a_step_is_finished_although_whoever_asked_for_it_stops_waiting() -> None:
+def test_a_step_is_finished_although_its_caller_stops_waiting() -> None:
     async def story() -> None:
         steps, done, gate = Steps(), list[str](), asyncio.Event()
 
@@ -48,7 +48,7 @@ def test_a_beginning_that_never_waits_takes_no_task_and_what_it_raises_is_heard(
     play(story())
 
 
-def test_a_beginning_that_waits_is_finished_although_whoever_asked_for_it_stops_waiting() -> None:
+def test_a_beginning_that_waits_is_finished_although_its_caller_stops_waiting() -> None:
     async def story() -> None:
         steps, done, gate = Steps(), list[str](), asyncio.Event()
 
@@ -94,7 +94,7 @@ def test_steps_of_one_run_wait_for_each_other_and_those_of_others_do_not() -> No
     play(story())
 
 
-def test_whoever_waits_hears_what_a_step_raised_and_whoever_left_finds_it_in_the_log(
+def test_a_waiter_hears_what_a_step_raised_and_a_caller_that_left_finds_it_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:

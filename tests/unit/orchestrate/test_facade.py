@@ -127,7 +127,7 @@ def test_a_run_that_fails_half_way_returns_the_words_it_had() -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_whoever_watches_sees_every_turn_until_the_end(kind: str, tmp_path: Path) -> None:
+def test_a_watcher_sees_every_turn_until_the_end(kind: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with systems(store_of(kind, tmp_path)) as (system,):
             run_id = await system.submit(request(), scripted(calls("look", at="sky"), {"text": "blue"}, tools=[look]))
@@ -139,7 +139,7 @@ def test_whoever_watches_sees_every_turn_until_the_end(kind: str, tmp_path: Path
     play(story())
 
 
-def test_whoever_watches_leaves_when_the_run_waits_for_a_person() -> None:
+def test_a_watcher_leaves_when_the_run_waits_for_a_person() -> None:
     async def story() -> None:
         async with in_memory() as system:
             run_id = await system.submit(request(), scripted(calls("keep", text="x"), tools=[keep]))
@@ -285,7 +285,7 @@ def test_a_run_that_succeeded_is_tried_again_only_with_a_reason_which_the_model_
     play(story())
 
 
-def test_a_system_that_is_closed_tells_whoever_waits_and_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+def test_a_system_that_is_closed_tells_its_waiters_and_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
     async def story() -> None:
         store = store_of("embedded", tmp_path)
         async with unaudited(store) as (system,):
@@ -306,7 +306,7 @@ def test_a_system_that_is_closed_tells_whoever_waits_and_leaves_a_run_that_can_b
     play(story())
 
 
-def test_whoever_stops_waiting_does_not_stop_the_run() -> None:
+def test_a_caller_that_stops_waiting_does_not_stop_the_run() -> None:
     async def story() -> None:
         async with in_memory() as system:
             waiting = asyncio.create_task(system.run(request(), scripted({"text": "hello", "delay_ms": 30})))

@@ -279,7 +279,7 @@ class TestAResult:
         run.proposes(wants("any"))
         assert returned(facts, "whatever", run).violations == ()
 
-    def test_a_tool_cannot_return_a_digest_that_may_be_somebody_elses(self, facts: Facts) -> None:
+    def test_a_tool_cannot_return_a_digest_that_may_be_of_another_run(self, facts: Facts) -> None:
         run = Run()
         run.proposes(wants("look"))
         report = reports.ToolSaid(run.open(CallTool)[0].id, ToolResult("c", "look", LONG_REF))
@@ -379,7 +379,7 @@ class TestAnAccount:
         assert reconciled(facts, Happened.YES, '{"ok": true}').content == '{"ok": true}'
         told = f"{HAPPENED} Of it was told: nonsense"
         assert reconciled(facts, Happened.YES, "nonsense").content == told
-        # Whoever tells it again tells the same.
+        # A second report of it tells the same.
         assert reconciled(facts, Happened.YES, told).content == told
 
     @pytest.mark.parametrize("happened", [Happened.NO, Happened.UNKNOWN])

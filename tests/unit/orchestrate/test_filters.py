@@ -44,7 +44,7 @@ def lets_pass(call: ToolCall) -> None:
 
 
 def masks(call: ToolCall) -> ToolCall:
-    """Hide what somebody looks at."""
+    """Hide what a tool looks at."""
     return ToolCall(call.id, call.name, {"at": "***"})
 
 

@@ -38,7 +38,7 @@ def test_a_fork_goes_on_to_an_end_of_its_own() -> None:
     play(scene())
 
 
-def test_a_fork_is_resumed_by_whoever_wanted_the_retry() -> None:
+def test_a_fork_is_resumed_by_the_person_who_wanted_the_retry() -> None:
     async def scene() -> None:
         stage = Stage()
         live = await fork(stage.runner, "run", await to_be_tried_again(stage))
@@ -59,7 +59,7 @@ def test_forking_twice_forks_and_resumes_once() -> None:
     play(scene())
 
 
-def test_whoever_holds_the_fork_already_only_resumes_it() -> None:
+def test_a_process_that_holds_the_fork_already_only_resumes_it() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await to_be_tried_again(stage)

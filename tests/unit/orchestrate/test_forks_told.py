@@ -1,4 +1,4 @@
-"""What people tell a fork while it is being made: it is heard and holds, and whoever asked for the fork meets no error."""
+"""What people tell a fork while it is being made: it is heard and holds, and the person who asked for the fork meets no error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -105,7 +105,7 @@ def test_a_pause_that_reaches_a_fork_in_the_making_holds(fork: Fork) -> None:
         (Signal.RESUME, {}, Ending.SUCCESS),
     ],
 )
-def test_what_else_reaches_a_fork_in_the_making_is_heard_and_is_no_error_of_whoever_forked(
+def test_what_else_reaches_a_fork_in_the_making_is_heard_and_is_no_error_of_the_person_who_forked(
     fork: Fork, kind: Signal, payload: dict[str, object], ending: Ending
 ) -> None:
     async def story() -> None:
@@ -269,7 +269,7 @@ def test_a_fork_that_was_paused_before_it_went_on_starts_neither_calls_nor_child
     play(story())
 
 
-def test_a_pause_that_somebody_asks_for_during_a_halt_lasts_longer_than_the_halt() -> None:
+def test_a_pause_that_a_person_asks_for_during_a_halt_lasts_longer_than_the_halt() -> None:
     async def story() -> None:
         async with two() as (one, other):
             kit = looking()

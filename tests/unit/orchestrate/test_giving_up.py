@@ -1,4 +1,4 @@
-"""Whoever stops waiting for a run, or breaks while driving it, leaves nothing half-done."""
+"""A caller that stops waiting for a run, or a driver that breaks, leaves nothing half-done."""
 
 import asyncio
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_run_that_was_begun_goes_on_although_its_sender_gives_up() -> None:
     play(story())
 
 
-def test_whoever_stops_waiting_for_everything_to_settle_stops_nothing() -> None:
+def test_a_caller_that_stops_waiting_for_everything_to_settle_stops_nothing() -> None:
     async def story() -> None:
         async with in_memory() as system:
             run_id = await system.submit(request(), scripted(SLOW))
@@ -99,7 +99,7 @@ def test_a_driver_that_is_cancelled_before_its_first_step_lets_its_run_go() -> N
     play(story())
 
 
-def test_whoever_asks_for_a_run_whose_driver_broke_is_told_why_until_it_is_resumed(tmp_path: Path) -> None:
+def test_a_caller_of_a_run_whose_driver_broke_is_told_why_until_it_is_resumed(tmp_path: Path) -> None:
     async def story() -> None:
         store = store_of("embedded", tmp_path)
         append = store.journal.append

@@ -59,7 +59,7 @@ def test_four_eyes_are_two_people_and_the_call_is_held_until_both_said_yes() -> 
     assert talk.result("pay", "paid", "p") == {}
 
 
-def test_somebody_whose_name_nobody_sees_approves_nothing() -> None:
+def test_an_approver_whose_name_is_invisible_approves_nothing() -> None:
     talk = pays()
     talk.call("pay", "p", account="DE-1")
     assert talk.answer(approve=True, by="\u200b")["code"] == PERSON_INVALID
@@ -153,7 +153,7 @@ def _a_mail() -> JsonObject:
 
 
 class SaidClock:
-    """Tells the time that somebody set."""
+    """Tells the time that a test set."""
 
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms

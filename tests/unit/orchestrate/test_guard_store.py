@@ -282,7 +282,7 @@ def test_the_protocol_hears_changed_arguments_too_and_says_which_to_call_with() 
             assert (await talk.say("answer", id="c", by="ann", **wrong))["code"] == "GUARD_OP_INVALID"
         unfit = await talk.say("answer", id="c", approve=True, by="ann", arguments={"to": 7})
         assert unfit["code"] == ArrivalFault.WRONG_PACKET
-        # What was sealed before it was written is given back to whoever makes the call.
+        # What was sealed before it was written is given back to the host that makes the call.
         answer = await talk.say("answer", id="c", approve=True, by="ann", arguments=changed)
         assert answer == {"ok": True, "arguments": changed}
 
@@ -343,7 +343,7 @@ def test_quotas_and_queues_hold_for_guarded_runs() -> None:
     play(scene, quotas=[Quota("acme", Period.DAY, Budget(steps=1))], queues=queues)
 
 
-def test_a_secret_is_sealed_in_the_journal_and_given_back_to_whoever_makes_the_call() -> None:
+def test_a_secret_is_sealed_in_the_journal_and_given_back_to_the_host_that_makes_the_call() -> None:
     async def scene(talk: Talk) -> None:
         await talk.start(prompt="Delete the file plan.txt.")
         await talk.say("call", id="f", tool="find_files", args={"name": "plan.txt"})

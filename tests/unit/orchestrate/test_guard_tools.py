@@ -103,7 +103,7 @@ def test_a_rate_is_a_list_of_calls_and_milliseconds(rate: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["blast_radius", "rollback", "alternative", "fallback"])
-def test_what_is_told_to_people_and_names_of_tools_are_texts(key: str) -> None:
+def test_the_texts_for_people_and_names_of_tools_are_texts(key: str) -> None:
     with pytest.raises(RequestRejected, match=key) as rejected:
         definition({**MAIL, key: 5})
     assert rejected.value.code == GUARD_TOOL_INVALID

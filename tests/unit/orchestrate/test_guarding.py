@@ -1,4 +1,4 @@
-"""The guard: the pipeline of a run, over the calls of somebody else's agent."""
+"""The guard: the pipeline of a run, over the calls of another program's agent."""
 
 import json
 from typing import Any

@@ -207,7 +207,7 @@ def test_a_read_under_way_is_told_to_stop_and_repeated_after_the_lift(is_beside_
     asyncio.run(play())
 
 
-def test_a_mutating_call_under_way_is_in_doubt_and_somebody_is_asked_after_the_lift(tmp_path: Path) -> None:
+def test_a_mutating_call_under_way_is_in_doubt_and_a_person_is_asked_after_the_lift(tmp_path: Path) -> None:
     async def play() -> None:
         hands = Hands()
         kit = scripted(calls("work", at="it"), DONE, tools=[hands.tool("work", "write", idempotent=False)])

@@ -85,7 +85,7 @@ def under_way(system: System, run_id: str) -> Callable[[], Awaitable[bool]]:
     return has_asked
 
 
-def test_whoever_takes_over_writes_first_and_the_stale_driver_writes_nothing_more() -> None:
+def test_the_next_holder_writes_first_and_the_stale_driver_writes_nothing_more() -> None:
     async def story() -> None:
         async with two_systems(LONG_MS) as (store, stale, current):
             slow = scripted({"text": "too late", "delay_ms": 100})
@@ -146,7 +146,7 @@ def test_a_lease_is_renewed_for_as_long_as_its_run_is_driven(caplog: pytest.LogC
         async with two_systems(SHORT_MS) as (store, system, _):
             run_id = await system.submit(request(), scripted({"text": "hello", "delay_ms": 100}))
             await until(under_way(system, run_id))
-            store.leases.trouble = StoreUnusable("STORE_BUSY", "somebody writes")
+            store.leases.trouble = StoreUnusable("STORE_BUSY", "a writer is busy")
 
             async def has_failed() -> bool:
                 return "could not be renewed" in caplog.text
@@ -163,7 +163,7 @@ def test_a_lease_is_renewed_for_as_long_as_its_run_is_driven(caplog: pytest.LogC
 def test_a_lease_that_cannot_be_let_go_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with two_systems(LONG_MS) as (store, system, _):
-            store.leases.trouble = StoreUnusable("STORE_BUSY", "somebody writes")
+            store.leases.trouble = StoreUnusable("STORE_BUSY", "a writer is busy")
             assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
 
     with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.holdings"):
@@ -171,7 +171,7 @@ def test_a_lease_that_cannot_be_let_go_is_logged(caplog: pytest.LogCaptureFixtur
     assert "could not be let go" in caplog.text
 
 
-def test_whoever_wants_a_run_that_is_being_let_go_waits_for_that() -> None:
+def test_a_caller_that_wants_a_run_that_is_being_let_go_waits_for_that() -> None:
     async def story() -> None:
         leases = ExpiringLeases(LONG_MS)
         holdings = Holdings(leases, lambda run_id: None)

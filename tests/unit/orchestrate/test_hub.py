@@ -39,7 +39,7 @@ from tests.unit.orchestrate.stage import play
 SLOW = {"text": "at last", "delay_ms": 20_000}
 
 
-def test_a_run_keeps_its_kit_when_somebody_answers_a_question_it_does_not_ask() -> None:
+def test_a_run_keeps_its_kit_when_a_person_answers_a_question_it_does_not_ask() -> None:
     async def story() -> None:
         async with in_memory() as system:
             kit = scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep])
@@ -108,14 +108,14 @@ def test_something_said_while_a_driver_is_about_to_leave_is_still_heard() -> Non
     play(story())
 
 
-def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
+def test_a_driver_waits_for_a_person_who_is_still_saying_something() -> None:
     async def story() -> None:
         store = MemoryStore()
         append, speakers = store.journal.append, list[asyncio.Task[object]]()
         async with systems(store) as (system,):
 
             async def slow_append(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
-                # While the turn is written with which the run would come to rest, somebody begins to speak.
+                # While the turn is written with which the run would come to rest, a person begins to speak.
                 if after == 0 and not speakers:
                     speakers.append(asyncio.create_task(system._hub.hear(run_id, PersonSaid("ada", "hurry"))))
                     await asyncio.sleep(0)
@@ -133,7 +133,7 @@ def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
     play(story())
 
 
-def test_whoever_was_heard_from_the_inbox_first_is_acted_upon_before_the_next_is_refused() -> None:
+def test_a_signal_heard_from_the_inbox_first_is_acted_upon_before_the_next_is_refused() -> None:
     async def story() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):

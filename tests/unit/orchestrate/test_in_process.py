@@ -376,7 +376,7 @@ class TestCancelling:
 
         play(scene())
 
-    def test_whoever_wants_to_stop_driving_is_heard_even_beside_a_cancel_of_the_run(self) -> None:
+    def test_a_task_that_wants_to_stop_driving_is_heard_even_beside_a_cancel_of_the_run(self) -> None:
         async def scene() -> None:
             interrupted = Interrupted()
             stage = Stage(executors={CallModel: interrupted})
@@ -481,7 +481,7 @@ class TestTimers:
 
         play(scene())
 
-    def test_a_deadline_cuts_off_whoever_drives_the_run_now(self) -> None:
+    def test_a_deadline_cuts_off_the_present_driver_of_the_run(self) -> None:
         async def scene() -> None:
             async def look_then_hang(live: Live, command: CallModel) -> Report:
                 if command.messages_count == 1:

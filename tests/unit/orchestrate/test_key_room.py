@@ -105,7 +105,7 @@ def test_a_key_that_was_revoked_is_believed_nothing_whenever_it_says_that_it_spo
         house.later()
         assert await house.refused("agent.task.t1", b"{}", before) == "ENVELOPE_REVOKED"
         assert [key.is_revoked for key in await house.room.listed()] == [True]
-        # It is not admitted again: whoever stole it still has it.
+        # It is not admitted again: the thief still has it.
         for role in ROLES:
             with pytest.raises(RequestRejected, match="KEYS_REVOKED"):
                 await house.room.admit(house.worker.did, may=ROLES[role])

@@ -158,7 +158,7 @@ def test_a_child_that_was_held_back_by_a_halt_has_the_time_of_the_run_that_start
 
 
 def test_a_child_that_begins_while_its_run_is_paused_has_the_time_that_the_run_would_have_now(wall: Wall) -> None:
-    slow = delegate("slow", description="Have somebody do a task.", lease=LEASE)
+    slow = delegate("slow", description="Have a helper do a task.", lease=LEASE)
 
     async def story() -> None:
         async with in_memory() as system:

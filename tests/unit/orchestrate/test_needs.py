@@ -68,7 +68,7 @@ DEEP = Node("d", NodeKind.MAP, inner=graph(INNER, Node("last", NodeKind.MODEL)))
         ((OFFER,), ["model 'm'", "tool 'keep'"]),
         ((CHAT,), ["model 'm'"]),
         ((INNER,), ["code 'step:c'", "model 'n'"]),
-        # The child of a child asks the model of its own node; whoever names none asks the first.
+        # The child of a child asks the model of its own node; a node that names none asks the first.
         ((DEEP,), ["code 'step:c'", "model 'n'", "model 'm'"]),
         ((CODE, INNER, CALL), ["code 'step:c'", "model 'n'", "tool 'keep'"]),
         ((Node("r", NodeKind.RETRIEVE),), []),

@@ -226,7 +226,7 @@ def test_a_fork_is_its_origin_up_to_the_turn_before_it_ended() -> None:
     play(scene())
 
 
-def test_a_fork_is_paused_until_somebody_resumes_it() -> None:
+def test_a_fork_is_paused_until_a_person_resumes_it() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look")

@@ -25,7 +25,7 @@ DONE: list[str] = []
 
 @tool(effect="write")
 def pay(to: str) -> str:
-    """Pay somebody, which cannot be done twice."""
+    """Pay a person, which cannot be done twice."""
     DONE.append(to)
     return f"paid {to}"
 
@@ -146,7 +146,7 @@ def test_a_lock_that_is_held_longer_than_the_store_waits_loses_no_outcome(
 
     @tool(effect="write")
     async def pay_and_lock(to: str) -> str:
-        """Pay somebody, and hold the store from then on."""
+        """Pay a person, and hold the store from then on."""
         DONE.append(to)
         rival.execute("BEGIN IMMEDIATE")
         return f"paid {to}"

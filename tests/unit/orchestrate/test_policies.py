@@ -115,7 +115,7 @@ def test_policies_that_could_never_be_read_are_refused_when_they_are_made(wrong:
     assert refused.value.code == POLICY_INVALID
 
 
-def test_whoever_opens_a_system_says_which_policies_hold_on_it() -> None:
+def test_the_opener_of_a_system_says_which_policies_hold_on_it() -> None:
     async def whole() -> None:
         async with remit.open(memory=True, policies=Policies(found)) as system:
             ada = system.acting_for(ADA)

@@ -1,4 +1,4 @@
-"""The post: whoever holds a run hears what is left for it; whoever left it learns what became of it."""
+"""The post: the holder of a run hears what is left for it; the sender who left it learns what became of it."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ def test_what_was_left_while_nobody_listened_is_heard_when_the_run_is_taken_up()
     play(story())
 
 
-def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through_and_learns_that_it_was_late() -> None:
+def test_a_process_that_finds_an_earlier_answer_sees_it_through_and_learns_that_it_was_late() -> None:
     async def story() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):
@@ -69,7 +69,7 @@ def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through_an
     play(story())
 
 
-def test_a_holder_that_refuses_a_signal_says_so_to_whoever_left_it() -> None:
+def test_a_holder_that_refuses_a_signal_says_so_to_its_sender() -> None:
     async def story() -> None:
         store = MemoryStore()
         async with systems(store, store) as (holder, other):
@@ -126,7 +126,7 @@ def test_a_signal_that_no_holder_hears_in_time_stays_and_its_sender_is_told(monk
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
-            assert await store.leases.take(response.run_id) is not None  # Somebody who holds the run and does nothing.
+            assert await store.leases.take(response.run_id) is not None  # A holder of the run that does nothing.
             with pytest.raises(RemitError) as told:
                 await system.signal(signal(Signal.CANCEL, response.run_id))
             assert told.value.code == SIGNAL_UNHEARD
@@ -214,11 +214,11 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
 
 
 def open_calls(state: RunState) -> list[Command]:
-    """What a run has ordered and somebody would have to do."""
+    """What a run has ordered and an executor would have to do."""
     return [command for command in state.commands.open.values() if isinstance(command, CallModel | CallTool)]
 
 
-def test_whoever_answered_a_run_that_another_process_drives_waits_for_its_next_rest(tmp_path: Path) -> None:
+def test_a_person_who_answered_a_run_that_another_process_drives_waits_for_its_next_rest(tmp_path: Path) -> None:
     async def story() -> None:
         slow = {"text": "at last", "delay_ms": 300}
         kit = scripted(calls("keep", text="x"), calls("keep", text="y"), slow, tools=[keep])
@@ -261,7 +261,7 @@ def test_a_turn_that_answers_an_entry_which_was_settled_before_is_not_written(ki
     play(story())
 
 
-def test_whoever_cannot_be_heard_here_is_not_heard_later_either() -> None:
+def test_a_person_who_cannot_be_heard_here_is_not_heard_later_either() -> None:
     async def story() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):

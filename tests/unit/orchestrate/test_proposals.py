@@ -145,7 +145,7 @@ def test_a_question_of_the_model_and_a_child_it_asked_for_are_calls() -> None:
     assert proposals.ordered("1.1") == Ordered("a", "ask_user")
 
 
-def test_whoever_knows_more_says_what_performs_a_command() -> None:
+def test_a_caller_that_knows_more_says_what_performs_a_command() -> None:
     proposals = Proposals()
     proposals.order("1.1", Ordered("", "read_diary"))
     assert proposals.ordered("1.1") == Ordered("", "read_diary")

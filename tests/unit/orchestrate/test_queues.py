@@ -46,12 +46,12 @@ REACHES = [ReceiptKind]
 
 @tool(effect="external", category=ToolCategory.EMAIL_CALENDAR)
 def mail(to: str) -> str:
-    """Write to somebody."""
+    """Write to a person."""
     return f"sent to {to}"
 
 
 def mailing(to: str = "bob") -> Kit:
-    """A model that wants to write to somebody, which is of moderate severity."""
+    """A model that wants to write to a person, which is of moderate severity."""
     return scripted(calls("mail", to=to), {"text": "Done."}, tools=[mail, keep])
 
 
@@ -90,7 +90,7 @@ def test_a_queue_holds_what_runs_ask_and_lets_it_go_when_it_is_answered(kind: st
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_an_ending_stays_in_its_queue_until_somebody_acknowledges_it(kind: str, tmp_path: Path) -> None:
+def test_an_ending_stays_in_its_queue_until_a_person_acknowledges_it(kind: str, tmp_path: Path) -> None:
     async def play() -> None:
         async with opened(store_of(kind, tmp_path)) as system:
             terms = Terms(Boundary(name="small"), Budget(output_tokens=0))
@@ -102,13 +102,13 @@ def test_an_ending_stays_in_its_queue_until_somebody_acknowledges_it(kind: str, 
             receipt = await system.queues.acknowledge(response.run_id, "ann")
             assert (receipt.kind, receipt.by, receipt.item) == (ReceiptKind.ACKNOWLEDGED, "ann", response.run_id)
             assert await system.queues.items() == []
-            # Whoever comes second learns who was first.
+            # The second person learns who was first.
             assert (await system.queues.acknowledge(response.run_id, "bob")).by == "ann"
 
     asyncio.run(play())
 
 
-def test_only_an_ending_that_hands_something_on_can_be_acknowledged_and_by_somebody() -> None:
+def test_only_an_ending_that_hands_something_on_can_be_acknowledged_and_by_a_named_person() -> None:
     async def play() -> None:
         async with opened(MemoryStore()) as system:
             done = await system.run(request(), scripted({"text": "Done."}))
@@ -234,7 +234,7 @@ def test_several_calls_of_one_turn_are_one_packet_and_take_one_place() -> None:
 
 def test_a_run_that_cannot_be_read_is_passed_over_and_told_of(caplog: pytest.LogCaptureFixture) -> None:
     class Torn(MemoryStore):
-        """A store in which somebody has damaged the turns of a run."""
+        """A store in which the turns of a run are damaged."""
 
         def damage(self, run_id: str) -> None:
             data = self.journal._runs[run_id]

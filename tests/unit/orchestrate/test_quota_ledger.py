@@ -103,7 +103,7 @@ async def caps_of(system: System, run_id: str) -> tuple[int, ...]:
 
 
 def asking(*replies: JsonObject) -> Kit:
-    """A run that waits for somebody to allow a write."""
+    """A run that waits for a person to allow a write."""
     return scripted(calls("keep", text="x"), *replies or (says(3),), tools=[keep])
 
 
@@ -145,7 +145,7 @@ def test_a_tenant_with_nothing_left_is_refused_at_the_door(kind: str, tmp_path: 
             assert (details["spent"], details["reserved"], details["left"], details["needed"]) == (10, 90, 0, 1)
             assert details["renews_at"] == "2024-01-02T00:00:00Z"
             assert len(await store.catalogue.entries()) == 2
-            # Whoever ends an open run gets back what it did not use.
+            # A user whose open run is ended gets back what it did not use.
             await system.signal(signal(Signal.CANCEL, held.run_id))
             await system.settle()
             spent, reserved, left = await tokens(system)
@@ -327,7 +327,9 @@ def test_a_quota_that_comes_later_counts_what_there_was(kind: str, tmp_path: Pat
 
 
 @THE_STORES
-def test_a_run_that_ended_where_nobody_knew_the_quota_is_counted_when_somebody_does(kind: str, tmp_path: Path) -> None:
+def test_a_run_that_ended_where_no_system_knew_the_quota_is_counted_when_a_system_does(
+    kind: str, tmp_path: Path
+) -> None:
     async def scene() -> None:
         store, kit = store_of(kind, tmp_path), asking()
         async with quoted(store, per_day(output_tokens=5_000)) as system:
@@ -378,7 +380,7 @@ def test_a_fork_counts_from_when_it_was_wanted_however_much_of_it_was_copied(kin
             fork_id = (await system.signal(signal(Signal.RETRY, failed.run_id), kit=FAILS)).fork_id
             await system.settle()
             turns = await store.journal.read(fork_id)
-            # Whoever copies it may be killed after any turn, and what it counts is then found out from those there are.
+            # The process that copies it may be killed after any turn, and what it counts is then found out from those there are.
             counted = [charge_of(fork_id, turns[:written]) for written in range(1, len(turns) + 1)]
             assert {charge.at_ms for charge in counted} == {NOON + DAY_MS}
             before = await system.quotas.standings("acme")
@@ -534,7 +536,7 @@ def test_of_several_quotas_the_refusal_names_the_one_that_lasts_longest() -> Non
     asyncio.run(scene())
 
 
-def test_whoever_is_always_too_slow_learns_it_in_the_end() -> None:
+def test_a_writer_that_is_always_too_slow_learns_it_in_the_end() -> None:
     async def scene() -> None:
         tries: list[Manifest] = []
 

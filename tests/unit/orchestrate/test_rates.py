@@ -1,4 +1,4 @@
-"""Rates of a user: all of their runs together keep them, whoever drives them and however many there are."""
+"""Rates of a user: all of their runs together keep them, whichever processes drive them and however many there are."""
 
 import asyncio
 from collections import Counter

@@ -120,7 +120,7 @@ def test_a_tool_that_keeps_accounts_is_asked_first() -> None:
         (("pay",), Recovery(3, lost=1)),
     ],
 )
-def test_whoever_takes_a_run_up_learns_what_was_done_about_its_calls(
+def test_a_process_that_takes_a_run_up_learns_what_was_done_about_its_calls(
     tools: tuple[str, ...], expected: Recovery
 ) -> None:
     async def scene() -> None:

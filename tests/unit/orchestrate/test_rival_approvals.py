@@ -1,4 +1,4 @@
-"""Two systems on one store approve the same packet at once: whoever may not is told why, and no effect is doubled."""
+"""Two systems on one store approve the same packet at once: the person who may not is told why, and no effect is doubled."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ from tests.unit.orchestrate.house import Said, calls, request, scripted, systems
 ROUNDS = 5
 ONE_PERSON = Terms()
 FOUR_EYES = Terms(boundary=Boundary("two", four_eyes=(ToolCategory.PAYMENT,)))
-# What whoever comes second is told: the question is settled, or not there any more, or the run has ended.
+# What the second person is told: the question is settled, or not there any more, or the run has ended.
 TOO_LATE = {"QUESTION_SETTLED"}
 
 
@@ -33,7 +33,7 @@ class Payments:
     def kit(self) -> Kit:
         @tool(effect="write", category="payment")
         async def pay(to: str, idempotency_key: str) -> Said:
-            """Pay somebody."""
+            """Pay a person."""
             self.made[idempotency_key] += 1
             return f"paid {to}"
 

@@ -54,7 +54,7 @@ def test_what_happens_in_a_run_is_told_until_it_rests() -> None:
     play(story())
 
 
-def test_whoever_stops_following_leaves_nothing_behind() -> None:
+def test_a_follower_that_stops_leaves_nothing_behind() -> None:
     async def story() -> None:
         async with in_memory() as system:
             run = await system.start("hello", scripted(LATE))

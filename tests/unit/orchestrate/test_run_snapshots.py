@@ -61,7 +61,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asking() -> Kit:
-    """A run with it looks twice, rests until somebody approves, and ends."""
+    """A run with it looks twice, rests until a person approves, and ends."""
     replies = [calls("look", at="a"), calls("look", at="b"), calls("keep", text="x"), {"text": "kept"}]
     return scripted(*replies, tools=[look, keep])
 
@@ -244,7 +244,7 @@ def test_a_snapshot_of_another_run_is_ignored_wherever_it_stands() -> None:
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("column", ["seq", "head", "data", "richer data", "signature"])
-def test_a_snapshot_that_somebody_changed_in_the_store_fools_nobody(
+def test_a_snapshot_that_was_changed_in_the_store_is_not_believed(
     column: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -336,7 +336,7 @@ def test_a_state_that_is_too_large_or_cannot_be_written_is_not_kept(monkeypatch:
 
 
 @pytest.mark.usefixtures("eager")
-def test_somebody_who_speaks_while_a_snapshot_is_written_is_heard_before_the_driver_leaves() -> None:
+def test_a_person_who_speaks_while_a_snapshot_is_written_is_heard_before_the_driver_leaves() -> None:
     async def story() -> None:
         store, speakers = MemoryStore(), list[asyncio.Task[object]]()
         keep_truly = store.snapshots.keep

@@ -115,7 +115,7 @@ def test_a_report_that_cannot_be_judged_makes_no_turn() -> None:
     play(scene())
 
 
-def test_whoever_wants_to_know_is_told_why_they_were_not_heard() -> None:
+def test_a_sender_who_wants_to_know_is_told_why_they_were_not_heard() -> None:
     async def scene() -> None:
         stage = Stage()
         live = await stage.runner.start(manifest_of())
@@ -234,7 +234,7 @@ def test_a_runner_that_always_loses_gives_up() -> None:
     async def scene() -> None:
         async def be_faster(run_id: str, after: int) -> None:
             if after >= 0:
-                await somebody_speaks(run_id, journal)
+                await a_person_speaks(run_id, journal)
 
         journal = WatchedJournal(beside_append=be_faster)
         stage = Stage(journal=journal)
@@ -251,7 +251,7 @@ def test_a_runner_whose_reports_are_overtaken_again_and_again_gives_up(monkeypat
 
     async def scene() -> None:
         async def be_faster(run_id: str, after: int) -> None:
-            await somebody_speaks(run_id, journal)
+            await a_person_speaks(run_id, journal)
 
         journal = WatchedJournal(before_read=be_faster)
         stage = Stage(journal=journal)
@@ -430,7 +430,7 @@ def test_a_drive_that_is_cancelled_leaves_nothing_under_way() -> None:
     play(scene())
 
 
-async def somebody_speaks(run_id: str, journal: WatchedJournal) -> None:
+async def a_person_speaks(run_id: str, journal: WatchedJournal) -> None:
     """Another process takes a turn."""
     stage = Stage(journal=journal.kept)
     await stage.runner.advance(await stage.runner.load(run_id), PersonSaid("eve", "and another thing"))

@@ -41,7 +41,7 @@ def test_a_run_in_memory_is_signed_and_verified_as_one_on_disk_is(tmp_path: Path
     play(scene())
 
 
-def test_nothing_is_signed_in_memory_unless_somebody_brings_a_signer() -> None:
+def test_nothing_is_signed_in_memory_unless_the_caller_brings_a_signer() -> None:
     async def scene() -> None:
         store = MemoryStore()
         system = system_on(store)

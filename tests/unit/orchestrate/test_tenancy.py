@@ -258,7 +258,7 @@ def test_a_run_that_another_process_takes_up_still_acts_for_its_principal(tmp_pa
         async with systems(EmbeddedStore.open(tmp_path)) as (system,):
             run_id = (await system.acting_for(ADA).run(request(), kit(), terms)).run_id
         async with systems(EmbeddedStore.open(tmp_path)) as (system,):
-            # Whoever answers has more than the run was begun with, which gives the run nothing.
+            # The person who answers has more than the run was begun with, which gives the run nothing.
             eve = system.acting_for(Principal("acme", "eve", ("*",)))
             (question,) = await eve.archive.approvals(run_id)
             await eve.signal(UserSignal("s", Signal.APPROVE, run_id, "", payload={"packet_id": question.id}), kit=kit())

@@ -1,4 +1,4 @@
-"""Laws of tracing, over seeded worlds in which everything goes wrong: whoever makes the gate again makes the same one."""
+"""Laws of tracing, over seeded worlds in which everything goes wrong: a process that makes the gate again makes the same one."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -129,7 +129,7 @@ def test_arguments_that_a_person_gave_and_nothing_binds_are_counted_as_theirs() 
     play(act())
 
 
-def test_whoever_gives_the_arguments_that_were_turned_away_before_says_yes_to_them() -> None:
+def test_a_person_who_gives_the_arguments_that_were_turned_away_before_says_yes_to_them() -> None:
     async def act() -> None:
         office = Office(answer(STOLEN), answer(("send_mail", to("carl@corp.example"))), answer(STOLEN))
         live = await office.begin()
@@ -156,7 +156,7 @@ def test_changed_arguments_that_are_refused_after_all_leave_nothing_behind() -> 
 
 
 @pytest.mark.parametrize("is_approved", [True, False])
-def test_a_call_that_somebody_else_objects_to_is_held_at_the_gate_too(is_approved: bool) -> None:
+def test_a_call_that_another_check_objects_to_is_held_at_the_gate_too(is_approved: bool) -> None:
     async def act() -> None:
         boundary = replace(GUARDED, approval_effects=(Effect.EXTERNAL,))
         office = Office(answer(PAID), answer(PAID))

@@ -30,7 +30,7 @@ def test_plain_functions_run_in_a_thread_and_what_they_return_is_awaited() -> No
 
 
 @pytest.mark.parametrize("error", [StopIteration("done"), LookupError("gone")])
-def test_whatever_a_function_raises_reaches_whoever_awaits_it(error: Exception) -> None:
+def test_whatever_a_function_raises_reaches_the_task_that_awaits_it(error: Exception) -> None:
     def raises() -> None:
         raise error
 

@@ -32,7 +32,7 @@ BUILTIN: tuple[VotingStrategy, ...] = (*STRATEGIES.values(), SURE)
 
 
 class Longest:
-    """A strategy of somebody else."""
+    """A strategy that a user wrote."""
 
     def vote(self, candidates: Sequence[str], /) -> tuple[str, float]:
         return max(candidates, key=len), 0.5
@@ -263,7 +263,7 @@ def test_unanimity_is_settled_as_soon_as_two_differ(candidates: list[str], still
         ((1, 2, 1), ["a", "b"], 1, None, False),
         ((0, 0, 1), ["a", "b"], 1, None, False),
         ((1, 0, 0), ["a"], 2, None, True),
-        ((1, 5, 2), ["a"], 1, [1], True),  # Whoever is left has at most 2.
+        ((1, 5, 2), ["a"], 1, [1], True),  # The candidate that is left has at most 2.
         ((1, 5, 2), ["a"], 1, [2], False),
         ((1, 1), ["a", "a"], 1, None, False),  # More than there are weights.
         ((9, 1, 1), ["a", "b"], 0, [0], False),  # Replicas that do not fit the candidates.
@@ -282,7 +282,7 @@ def test_weights_by_field_are_settled_by_the_most_that_a_field_may_say() -> None
 
 
 @pytest.mark.req("2.25")
-def test_a_strategy_of_somebody_else_may_be_an_object_or_a_function() -> None:
+def test_a_strategy_of_a_user_may_be_an_object_or_a_function() -> None:
     candidates = ["short", ' {"longer": 1}', '{"longer":1.0}']
 
     def last(given: Sequence[str]) -> tuple[str, float]:
@@ -294,7 +294,7 @@ def test_a_strategy_of_somebody_else_may_be_an_object_or_a_function() -> None:
 
 
 @pytest.mark.req("2.25")
-def test_a_strategy_of_somebody_else_may_find_no_consensus_and_may_stop_early() -> None:
+def test_a_strategy_of_a_user_may_find_no_consensus_and_may_stop_early() -> None:
     class First(Longest):
         def is_settled(self, candidates: Sequence[str], still_to_come: int) -> bool:
             return still_to_come < len(candidates)

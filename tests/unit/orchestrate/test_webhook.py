@@ -147,7 +147,7 @@ def test_what_is_no_http_is_no_answer(said: bytes) -> None:
     assert refused.value.code == WEBHOOK_UNREACHABLE
 
 
-def test_somebody_who_never_answers_is_waited_for_only_so_long() -> None:
+def test_a_server_that_never_answers_is_waited_for_only_so_long() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()

@@ -73,7 +73,7 @@ class Written:
 
 
 async def come_true(condition: Callable[[], bool]) -> None:
-    """Let others go on until something has come about; whoever calls has patience only for so long."""
+    """Let others go on until something has come about; the caller has patience only for so long."""
     while not condition():  # noqa: ASYNC110  # what is waited for tells nobody
         await asyncio.sleep(0)
 

@@ -105,7 +105,7 @@ ASK = ToolDefinition(
     "ask_user", "Ask the user.", schema(question="string"), effect=Effect.NONE, asks_under=Ending.MISSING_INFO
 )
 HELPER = ToolDefinition(
-    "helper", "Have somebody do a task.", schema(task="string"), effect=Effect.NONE, delegates=True, lease=LEASE
+    "helper", "Have a helper do a task.", schema(task="string"), effect=Effect.NONE, delegates=True, lease=LEASE
 )
 TOOLS = (FIND, MAIL, LETTER, PAY, DIARY, NEWS, FETCH, ASK, HELPER)
 

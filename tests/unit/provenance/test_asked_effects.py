@@ -1,4 +1,4 @@
-"""What is asked, or said of somebody else, orders nothing; a request stays one."""
+"""What is asked, or said of another person, orders nothing; a request stays one."""
 
 import pytest
 

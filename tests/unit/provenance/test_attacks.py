@@ -426,7 +426,7 @@ def test_two_records_at_the_same_end_of_an_order_make_the_gate_ask() -> None:
     assert not gate.verdict_on("c", "delete_file", {"file_id": "66"}).is_allowed
 
 
-def test_everyone_is_not_whoever_wrote() -> None:
+def test_everyone_is_not_the_author() -> None:
     gate = opened("Mail everyone that the office is closed.")
     looked_up(gate, "list_mails", {}, [mail(1, EVIL, "Hi"), mail(2, "ann@corp.example", "Hi")])
     assert not sent(gate, EVIL).is_allowed

@@ -64,7 +64,7 @@ def test_an_earlier_message_supplies_a_value_where_both_name_the_same() -> None:
 @pytest.mark.parametrize(
     "now", [f"Pay 20 to {OTHER}.", "Pay 20 to Lena Reuter.", "Pay lena 20.", "Pay both lena and carl 20."]
 )
-def test_who_names_somebody_new_has_left_the_earlier_ones_behind(now: str) -> None:
+def test_a_message_that_names_a_new_person_has_left_the_earlier_ones_behind(now: str) -> None:
     assert paid(talk(f"Pay 40 to {ACCOUNT}.", now), ACCOUNT, 20).code is Objection.PROVENANCE_UNBOUND
 
 
@@ -106,7 +106,7 @@ def test_a_record_is_named_by_this_exchange_first_and_by_earlier_ones_if_it_name
     assert gate.verdict_on(None, "delete_file", {"file_id": "1"}).code is Objection.RECORD_AMBIGUOUS
 
 
-def test_somebody_is_looked_up_by_an_earlier_name_only_where_this_exchange_turns_to_nobody() -> None:
+def test_a_person_is_looked_up_by_an_earlier_name_only_where_this_exchange_turns_to_nobody() -> None:
     found = [{"name": "Ann Lee", "email": ANN}]
     gate = talk("Write to Ann Lee that I am late.", "Write to her that I am there.")
     looked_up(gate, "find_contact", {"name": "Ann Lee"}, found)

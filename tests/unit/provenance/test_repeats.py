@@ -1,4 +1,4 @@
-"""One mention is one target, however it is spelled, and a list that names somebody twice repeats itself."""
+"""One mention is one target, however it is spelled, and a list that names a person twice repeats itself."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The toolbox: made once for the same tools, and never by somebody else's change."""
+"""The toolbox: made once for the same tools, and never by another caller's change."""
 
 from copy import deepcopy
 from typing import Any

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ToolSet(NamedTuple):
-    """Tools by name and description, and what is asked of whoever has them."""
+    """Tools by name and description, and what is asked of a run that has them."""
 
     name: str
     tools: tuple[tuple[str, str], ...]

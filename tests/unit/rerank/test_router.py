@@ -21,7 +21,7 @@ def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known() -> None
     assert "auto, embedding, none" in raised.value.message
 
 
-def test_embeddings_that_are_not_installed_are_missed_only_by_whoever_demands_them(
+def test_embeddings_that_are_not_installed_are_missed_only_by_a_user_who_demands_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(router, "EMBEDDING_PACKAGE", "no_such_package_anywhere")

@@ -1,4 +1,4 @@
-"""Errands are performed from their bytes by whoever is at the other end of two pipes, here a thread, and it may be gone."""
+"""Errands are performed from their bytes by a process at the other end of two pipes, here a thread, and it may be gone."""
 
 import asyncio
 import json
@@ -194,7 +194,7 @@ def moments_of(errand: Errand) -> list[str]:
 
 
 @pytest.mark.parametrize("errand", ERRANDS[2:], ids=lambda errand: type(errand).__name__)
-def test_whoever_runs_code_can_be_killed_before_and_after_whatever_the_errand(errand: Errand) -> None:
+def test_the_performer_of_code_can_be_killed_before_and_after_whatever_the_errand(errand: Errand) -> None:
     assert moments_of(errand) == [KillAt.RECEIVED, KillAt.ACTING, KillAt.ACTED, KillAt.DONE]
 
 

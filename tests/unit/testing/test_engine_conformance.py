@@ -77,7 +77,7 @@ class BadEngine:
             if self._flaw == "stutters":
                 on_chunk(StreamChunk(text[3:]))
             if self._flaw == "is shy":
-                return ModelResult("somebody listens", reasoning, usage=USAGE, model="model")
+                return ModelResult("a listener hears", reasoning, usage=USAGE, model="model")
             if self._flaw == "shows off":
                 call = ToolCall("1", "look_up")
                 return ModelResult(text, reasoning, (call,), USAGE, FinishReason.STOP, "model")
@@ -96,7 +96,7 @@ class BadEngine:
             usage[self._flaw] = TokenUsage(1, 0, self._allowed + 1)
         calls = (ToolCall("1", "look_up"),) if self._flaw == "calls unasked" else ()
         ended = FinishReason.ERROR if self._flaw == "ends as an error" else FinishReason.STOP
-        signed = "somebody" if self._flaw == "signs as another" else self.model_info().name
+        signed = "another" if self._flaw == "signs as another" else self.model_info().name
         return ModelResult(text, reasoning, calls, usage.get(self._flaw, USAGE), ended, signed)
 
     async def _repeat(self, request: ModelRequest, on_chunk: StreamHandler | None) -> ModelResult:

@@ -155,7 +155,7 @@ def test_a_cancel_of_the_parent_reaches_its_child() -> None:
     assert world.run("run").ending is world.run(child).ending is Ending.USER_CANCEL
 
 
-def test_a_failed_run_is_forked_when_somebody_wants_it_tried_again() -> None:
+def test_a_failed_run_is_forked_when_a_person_wants_it_tried_again() -> None:
     forked = []
     for seed in range(10):
         world = SimulatedWorld(model=in_turn(says("")), faults=Faults(signal=0.5), seed=seed)

@@ -127,7 +127,7 @@ def sees() -> dict[str, str]:
 
 @tool(effect="none", isolate=True)
 def kills_its_parent() -> list[int]:
-    """Signal the parent, and whoever has a number that it can think of."""
+    """Signal the parent, and every process with a number that it can think of."""
     os.kill(os.getppid(), signal.SIGKILL)
     for number in range(3, 200):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -164,7 +164,7 @@ def _started(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def _told(path: Path, text: str) -> None:
-    """Write so that whoever sees the file sees all of it."""
+    """Write so that a reader who sees the file sees all of it."""
     draft = path.with_suffix(".draft")
     draft.write_text(text)
     draft.rename(path)

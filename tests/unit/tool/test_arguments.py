@@ -298,7 +298,7 @@ def test_a_result_over_the_limit_is_a_fault_that_names_both() -> None:
     assert "exceeds" in fault(text, Stop("x" * (RESULT_BYTES_MAX + 1)))
 
 
-def test_half_a_surrogate_pair_is_left_to_whoever_writes_the_arrival() -> None:
+def test_half_a_surrogate_pair_is_left_to_the_writer_of_the_arrival() -> None:
     assert text("\ud800") == "\ud800"
 
 

@@ -179,7 +179,7 @@ def test_a_tool_without_an_account_knows_nothing() -> None:
     assert (account.happened, account.why) == (Happened.UNKNOWN, "tool 'f' has no reconcile")
 
 
-def test_cancelling_whoever_asks_is_no_answer() -> None:
+def test_cancelling_the_asking_task_is_no_answer() -> None:
     async def asked_and_cancelled(question: Callable[[Callable[..., Any]], Any]) -> None:
         begun = asyncio.Event()
 
@@ -206,7 +206,7 @@ def test_a_function_that_cancels_itself_gives_the_careful_answer() -> None:
     assert asyncio.run(verdict(broken, {}, 1)) == "told raised CancelledError"
 
 
-def test_closing_whoever_asks_is_no_answer() -> None:
+def test_closing_the_asking_coroutine_is_no_answer() -> None:
     async def forever(*values: Any) -> None:
         await asyncio.Event().wait()
 

@@ -270,7 +270,7 @@ def test_of_a_call_that_was_forgotten_nothing_is_known() -> None:
     attempt = Attempt(stubborn, {}, "key")
     asyncio.run(cut_off(attempt, blocker.begun.is_set))
     blocker.release.set()
-    # The loop ended before the call did, and with it whoever waited for the outcome.
+    # The loop ended before the call did, and with it the task that waited for the outcome.
     assert (attempt.is_abandoned, attempt.last_word) == (False, None)
 
 

@@ -1,4 +1,4 @@
-"""Threads are bounded daemons, work in the context of whoever asks, and survive a fork."""
+"""Threads are bounded daemons, work in the context of their caller, and survive a fork."""
 
 import asyncio
 import os
@@ -15,14 +15,14 @@ from remit.tool.call.threads import THREADS_MAX, Threads, in_thread, threads
 PLACE: ContextVar[str] = ContextVar("PLACE", default="nowhere")
 
 
-def test_work_is_done_in_a_daemon_thread_with_the_context_of_whoever_asks() -> None:
+def test_work_is_done_in_a_daemon_thread_with_the_context_of_its_caller() -> None:
     PLACE.set("here")
     pool = Threads()
     assert pool.submit(PLACE.get).result(10) == "here"
     assert pool.submit(lambda: threading.current_thread().daemon).result(10)
 
 
-def test_an_error_reaches_whoever_waits_and_the_thread_lives_on() -> None:
+def test_an_error_reaches_the_waiting_task_and_the_thread_lives_on() -> None:
     pool = Threads()
     with pytest.raises(ZeroDivisionError):
         pool.submit(lambda: 1 / 0).result(10)

@@ -171,7 +171,7 @@ def test_the_same_value_again_is_kept_once() -> None:
     assert held.redactor.redacted(NEW) == "[secret TOKEN]"
 
 
-def test_whoever_asks_learns_names_and_moments_only() -> None:
+def test_a_caller_learns_names_and_moments_only() -> None:
     held = vault(TOKEN=expiring(OLD, -1), OTHER=NEW)
     assert held.expiries == {"TOKEN": NOW_MS - 1, "OTHER": None}
     assert held.has_expired("TOKEN")

@@ -75,7 +75,7 @@ def test_a_statement_holds_in_its_time_alone(at_ms: int) -> None:
     assert code_of([statement(not_before_ms=100, expires_at_ms=900)], at_ms=at_ms) == CAPABILITY_EXPIRED
 
 
-def test_a_statement_of_somebody_else_or_one_that_was_changed_is_invalid() -> None:
+def test_a_statement_of_another_signer_or_one_that_was_changed_is_invalid() -> None:
     assert code_of([statement(OTHER)]) == CAPABILITY_INVALID
     assert code_of([statement(subject=SITE.did), statement(OTHER)]) == CAPABILITY_INVALID
     changed = replace(statement(), may=(">",))

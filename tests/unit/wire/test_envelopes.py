@@ -70,7 +70,7 @@ def test_a_sealed_message_is_opened_and_names_its_sender_and_what_it_may() -> No
     assert (opened.seal.sender, opened.capability.id, opened.is_again) == (WORKER.did, "k1", False)
 
 
-def test_a_message_that_was_changed_or_sealed_by_somebody_else_is_forged() -> None:
+def test_a_message_that_was_changed_or_sealed_by_a_stranger_is_forged() -> None:
     header = outbox().sealed(SUBJECT, BODY, at_ms=NOW)
     assert refused(inbox(), header, BODY + b" ") == ENVELOPE_FORGED
     seal = read_seal(header)

@@ -191,7 +191,7 @@ def test_a_change_that_failed_within_is_a_persons_to_repeat_unless_its_tool_take
     lawful(run)
 
 
-def test_a_change_in_doubt_is_a_persons_to_repeat_until_somebody_knows() -> None:
+def test_a_change_in_doubt_is_a_persons_to_repeat_until_the_outcome_is_known() -> None:
     run = Run(hosted())
     proposed(run, "write")
     run.loses()

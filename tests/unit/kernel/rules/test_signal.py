@@ -48,7 +48,7 @@ def test_a_paused_run_is_not_paused_again() -> None:
     assert run.fault_of(arrivals.PauseRequested("bob")) is ArrivalFault.ALREADY_PAUSED
 
 
-def test_a_run_that_a_halt_has_paused_is_paused_beyond_the_halt_by_whoever_asks_for_it() -> None:
+def test_a_run_that_a_halt_has_paused_is_paused_beyond_the_halt_by_a_person_who_asks_for_it() -> None:
     run = Run()
     run.proposes(wants("look"))
     (call,) = run.open(CallTool)

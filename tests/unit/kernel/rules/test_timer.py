@@ -70,7 +70,7 @@ def test_the_deadline_doubts_a_call_unless_it_certainly_had_not_begun(is_begun: 
     (call,) = run.open(CallTool)
     timer = next(timer for timer in run.open(SetTimer) if timer.purpose is TimerPurpose.DEADLINE)
     fired = arrivals.TimerFired(timer.id, () if is_begun else (call.id,))
-    # The clock stood still while somebody was asked.
+    # The clock stood still while a person was asked.
     run.take(fired, after_ms=2 * (timer.due_at_ms - run.now_ms))
     assert run.state.end.ending is Ending.TIMEOUT
     assert list(run.state.commands.doubted) == ([call.id] if is_begun else [])

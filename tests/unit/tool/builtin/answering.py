@@ -46,7 +46,7 @@ class Server:
 
     def stop(self) -> None:
         self._stopping.set()
-        # Closing a listener does not wake whoever waits at it; shutting it down does.
+        # Closing a listener does not wake a thread that waits at it; shutting it down does.
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

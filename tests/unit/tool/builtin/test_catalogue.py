@@ -1,4 +1,4 @@
-"""Builtin tools are there when they are named, as they were named, and again for whoever goes on with a run."""
+"""Builtin tools are there when they are named, as they were named, and again for the process that goes on with a run."""
 
 from pathlib import Path
 from typing import Any
@@ -209,7 +209,7 @@ def test_a_tool_that_is_no_longer_in_the_catalogue_is_missing() -> None:
     assert fault(replace(source, attribute="sundial")).code == TOOL_SOURCE_MISSING
 
 
-def test_a_tool_with_a_new_revision_needs_somebody_to_accept_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_with_a_new_revision_needs_a_person_to_accept_it(monkeypatch: pytest.MonkeyPatch) -> None:
     source = load_tools("builtin:clock").sources[0]
     monkeypatch.setattr(builtin_tools, "OFFERS", {**OFFERS, "clock": OFFERS["clock"]._replace(revision=2)})
     found = fault(source)
@@ -219,6 +219,6 @@ def test_a_tool_with_a_new_revision_needs_somebody_to_accept_it(monkeypatch: pyt
 
 
 def test_the_digest_depends_on_the_place_and_the_revision_and_not_on_the_bytes_of_the_package() -> None:
-    # Written down here: when it changes, runs that were started before need somebody to accept their tools.
+    # Written down here: when it changes, runs that were started before need a person to accept their tools.
     digest = "0ac00e9c67d1a1f90776b5f9a449c41d82535fd5e0cd41b1a8cba1c364649e5e"
     assert load_tools("builtin:clock").sources == (Source("clock", "builtin:clock", "clock", digest),)

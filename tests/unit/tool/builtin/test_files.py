@@ -267,7 +267,7 @@ def test_a_file_is_replaced_only_when_the_model_says_so(desk: Desk) -> None:
     assert desk.ask("write_file", path="a.txt", text="x", if_exists="replace")["changed"]
 
 
-def test_a_write_that_somebody_undid_is_refuted(desk: Desk) -> None:
+def test_a_write_that_was_undone_is_refuted(desk: Desk) -> None:
     write = desk.tools["write_file"]
     assert write.verify is not None
     result = write("a.txt", "x", "replace")

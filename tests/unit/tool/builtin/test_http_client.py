@@ -57,7 +57,7 @@ def refusal(server: Server, url: str = "", *, reach: Reach = HERE, fetch_ms_max:
 
 
 class Names:
-    """What the names of a test resolve to, and how often somebody asked."""
+    """What the names of a test resolve to, and how often they were looked up."""
 
     def __init__(self) -> None:
         self.answers: list[list[str]] = []
@@ -99,7 +99,7 @@ def test_without_the_operators_word_this_machine_is_not_reached() -> None:
 
 
 def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_checked(names: Names) -> None:
-    # Whoever asked a second time would get an address of the provider.
+    # A client that asked a second time would get an address of the provider.
     names.answers = [["127.0.0.1"], ["169.254.169.254"]]
     with serving(reply(b"mine")) as server:
         assert fetch(server, server.url(host=NAME)).body == b"mine"
