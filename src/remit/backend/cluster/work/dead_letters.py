@@ -102,6 +102,6 @@ class DeadLetters:
         letter = replace(kept.letter, number=stored.seq)
         may = performance_subject(letter.lane)
         if code := self._signet.objection(stored.subject, stored.data, stored.headers, may=may):
-            what = f"nobody who performs such errands has signed it; it says {letter.code}: {letter.why}"
+            what = f"no worker that performs such errands has signed it; it says {letter.code}: {letter.why}"
             return _Letter(replace(letter, name=replace(letter.name, attempt=0), code=code, why=what[:500]), b"")
         return replace(kept, letter=letter)
