@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from remit.adapters.cli.commands.runs import entry_lines
+from remit.adapters.cli.commands.runs import entry_lines, run_line
+from remit.core.journal.storage import RunEntry, RunListing
 from tests.unit.adapters.desk import Desk
 
 
@@ -23,6 +24,11 @@ def test_a_listed_run_says_how_it_stands(desk: Desk) -> None:
     waits, ended = desk.say("runs").out.splitlines()
     assert waits.endswith("waits: CONFIRM_REQUIRED  awaiting_approval  Write hello")
     assert ended.endswith("SUCCESS  session s1  complete  Hi")
+
+
+def test_one_turn_is_one_turn() -> None:
+    assert run_line(RunEntry("run", RunListing(0), 1)).endswith("   1 turn   open")
+    assert run_line(RunEntry("run", RunListing(0), 2)).endswith("   2 turns  open")
 
 
 def test_what_was_asked_is_shown_by_its_first_words_and_obeyed_by_no_terminal(desk: Desk) -> None:

@@ -10,10 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from remit.adapters.cli.commands.runs import asked_in, entry_lines
+from remit.adapters.cli.commands.runs import RUNS_SHOWN, asked_in, entry_lines, run_line
 from remit.adapters.cli.inputs import orders_from_file
 from remit.adapters.cli.outputs import write_new
-from remit.adapters.cli.response_lines import time_text
 from remit.adapters.cli.screen.bars import budget_lines
 from remit.adapters.cli.screen.colours import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.screen.glance import standing_in_words
@@ -33,8 +32,6 @@ SLASH = "/"
 SLASH_UNKNOWN = "SLASH_UNKNOWN"
 SLASH_MISUSED = "SLASH_MISUSED"
 SAVE_FAILED = "SAVE_FAILED"
-# A screenful, as `remit runs` shows.
-RUNS_SHOWN = 20
 DESCRIPTION_CHARS_MAX = 90
 _SHOWN_CHARS_MAX = 40
 
@@ -122,10 +119,8 @@ def _explain(chat: "TerminalChat", rest: str) -> None:
 def _runs(chat: "TerminalChat", rest: str) -> None:
     system, columns = chat.conversation.system, columns_of(chat.terminal)
     for entry in chat.run(chat.conversation.runs())[:RUNS_SHOWN]:
-        standing = entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
-        told = f"{entry.run_id}  {time_text(entry.listing.started_at_ms)}  {entry.turns:>4} turns  {standing}"
         asked = chat.run(asked_in(system, entry.run_id, chat.run(system.archive.glimpse(entry)).asked))
-        for line in entry_lines(told, asked, columns):
+        for line in entry_lines(run_line(entry), asked, columns):
             chat.terminal.line(line)
 
 

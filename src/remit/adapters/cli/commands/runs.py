@@ -108,16 +108,16 @@ def _standing_of(entry: RunEntry, role: str, loop: str, width: int) -> str:
     more += [f"child of {printable_line(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
     more += [loop] if loop else []
     more += [f"as {role}"] if role not in ("", AgentRole.GENERAL) else []
+    return _GAP.join([run_line(entry, width), *more])
+
+
+def run_line(entry: RunEntry, width: int = 0) -> str:
+    """A run, when it began, its turns, and how it stands."""
     return _GAP.join(
         [
             printable_line(entry.run_id, NAME_CHARS_MAX).ljust(width),
-            time_text(listing.started_at_ms),
+            time_text(entry.listing.started_at_ms),
             f"{entry.turns:>4} turn{'s' if entry.turns != 1 else ' '}",
-            _standing(entry),
-            *more,
+            entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open"),
         ]
     )
-
-
-def _standing(entry: RunEntry) -> str:
-    return entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")
