@@ -302,7 +302,7 @@ class BadLeases:
 
 
 class CarelessJournal:
-    """A journal in memory that looks at nobody's token, or at everybody's wrongly."""
+    """A journal in memory that looks at no token, or at every one wrongly."""
 
     def __init__(self, flaw: str) -> None:
         self._flaw = flaw
