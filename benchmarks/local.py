@@ -17,8 +17,8 @@ from benchmarks.runs import at_most
 from remit.core.failure import RequestRejected
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, assistant_message, user_message
-from remit.inference.local.engine import LocalEngine
-from remit.inference.local.models import SMOLLM2, find_model
+from remit.inference.local.engine import open_local
+from remit.inference.local.models import SMOLLM2
 from remit.inference.local.server import SLOTS, LoadedModels
 
 TOKENS = 64
@@ -63,7 +63,7 @@ class Bench:
     """One engine with a model of its own, loaded while it is measured."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._engine = LocalEngine(find_model(SMOLLM2, base=Path("/"), folder=folder), loaded=LoadedModels())
+        self._engine = open_local(SMOLLM2, Path("/"), models=folder, loaded=LoadedModels())
 
     async def measure(self) -> Local:
         """Everything, one after the other."""

@@ -1,4 +1,4 @@
-"""Before a function is entered nothing has happened; after that its outcome is unknown, whatever ended it: from the user's side."""
+"""Before a function is entered nothing has happened; later its outcome is unknown, whatever ended it: from the user's side."""
 
 import asyncio
 import threading

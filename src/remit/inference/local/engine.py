@@ -106,7 +106,7 @@ class _Call:
             self._answer.stop()
 
 
-def open_local(wanted: str, base: Path, *, models: Path | None) -> LocalEngine:
+def open_local(wanted: str, base: Path, *, models: Path | None, loaded: LoadedModels = _LOADED) -> LocalEngine:
     """The engine of a model: a path, a name, or the model that is there when nothing is named."""
     if importlib.util.find_spec(RUNTIME_MODULE) is None:
         message = (
@@ -114,4 +114,4 @@ def open_local(wanted: str, base: Path, *, models: Path | None) -> LocalEngine:
             f"or the engine alone with: {install_command('local')}"
         )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return LocalEngine(find_model(wanted, base=base, folder=models))
+    return LocalEngine(find_model(wanted, base=base, folder=models), loaded=loaded)
