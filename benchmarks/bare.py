@@ -1,4 +1,4 @@
-"""The bare loop: what a tool loop costs when nobody decides, records or checks anything.
+"""The bare loop: what a tool loop costs when nothing is decided, recorded or checked.
 
 It does the same work as the stage (a growing list of messages, an async model, an async tool found by name) and is
 the floor of every framework: no code that calls a model and a tool in turn can cost less.

@@ -1,4 +1,4 @@
-"""Bare SQLite: what it costs to keep a loop or a run in a file when nobody decides, signs or checks anything.
+"""Bare SQLite: what it costs to keep a loop or a run in a file when nothing is decided, signed or checked.
 
 A row has as many bytes as a loop of remit adds to its journal, so that the disk has the same to do.
 """

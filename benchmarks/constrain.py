@@ -110,7 +110,7 @@ def constrain_in_rounds(effort: Effort) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Rates:
-    """What becomes of a corpus of broken texts: a value as it was meant, a refusal, or a value that nobody meant."""
+    """What becomes of a corpus of broken texts: a value as it was meant, a refusal, or a value that was not meant."""
 
     texts: int
     meant: int

@@ -46,7 +46,7 @@ class SilentModel:
         self._info = ModelInfo("silent", context_window=PLENTY, price=Price(0, 0))
 
     def model_info(self) -> ModelInfo:
-        """A window and a price that stop nobody."""
+        """A window and a price that stop no run."""
         return self._info
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:

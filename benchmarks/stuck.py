@@ -10,7 +10,7 @@ from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.inference.engine import StreamHandler
 from remit.tool.declare.decorator import Tool, tool
 
-# Longer than any benchmark takes; a process that nobody cancels ends by itself all the same.
+# Longer than any benchmark takes; a process that no test cancels ends by itself all the same.
 FOR_EVER_S = 600
 # How often, and how long, a process is awaited that is to leave its mark.
 LOOK_S = 0.002
@@ -46,7 +46,7 @@ class StuckModel:
         self._has_called = False
 
     def model_info(self) -> ModelInfo:
-        """A window and a price that stop nobody."""
+        """A window and a price that stop no run."""
         return ModelInfo("stuck", context_window=1_000_000, price=Price(0, 0))
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
@@ -56,7 +56,7 @@ class StuckModel:
             return ModelResult("", tool_calls=(self._call,))
         self._marker.set()
         await asyncio.sleep(FOR_EVER_S)
-        raise AssertionError("nobody cancelled a model that never answers")
+        raise AssertionError("a model that never answers was not cancelled")
 
 
 def stuck_tool(marker: Marker) -> Tool:

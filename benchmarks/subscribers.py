@@ -50,7 +50,7 @@ class SlowModel(SilentModel):
 
 @dataclass(frozen=True)
 class Subscribers:
-    """CPU microseconds of a turn: with nobody, and what one and many add, told alone and reading; and how soon it is heard."""
+    """CPU microseconds of a turn: without a subscriber, what one and many add, told alone and reading, how soon it is heard."""
 
     alone: float
     told: dict[int, float]

@@ -58,7 +58,7 @@ async def main(home: Path) -> None:
         print(answer.content)
 
         asked = await agent.chat("It arrived broken. I want my money back.")
-        assert asked.waiting_for is not None, "nobody pays without being allowed to"
+        assert asked.waiting_for is not None, "no payment is made without a permission"
         answer = await agent.approve(asked.waiting_for.packet_ids[0], by="ada")
         print(answer.content)
 

@@ -48,7 +48,7 @@ async def begin() -> None:
     """What the first process does: ask for the payment, have it approved, and be killed while it is made."""
     async with AgentLoop("scripted:pay.script.yaml", tools=[pay], home=Path("store")) as agent:
         asked = await agent.chat("Pay Ada 15.00.")
-        assert asked.waiting_for is not None, "nobody pays without being allowed to"
+        assert asked.waiting_for is not None, "no payment is made without a permission"
         await agent.approve(asked.waiting_for.packet_ids[0], by="grace")
 
 

@@ -2,7 +2,7 @@
 
 They work on a small ledger in SQLite. Its path stands in SUPPORT_LEDGER; without that it is made beside this file on
 first use, with three orders in it. `refund` can be called twice with the same key and pays once; asked with a key, it
-tells what became of the call. Where it refuses, it raises `NotDone`: nothing was paid, and nobody has to ask.
+tells what became of the call. Where it refuses, it raises `NotDone`: nothing was paid, and no person is asked.
 
     remit run "Refund order 42, it arrived broken." --tools examples/support_tools.py
 """

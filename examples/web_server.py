@@ -34,7 +34,7 @@ Said = Annotated[str, Body(embed=True)]
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, System]]:
-    """Open the store, and go on with whatever an earlier process left open; what waits for a person needs nobody here."""
+    """Open the store, and go on with what an earlier process left open; a run that waits for a person needs no driver here."""
     async with remit.open() as system:
         left = [entry.run_id for entry in await system.archive.runs(open_only=True) if not entry.waiting_for]
         going_on = [asyncio.create_task(go_on(system, run_id)) for run_id in left]

@@ -1,6 +1,6 @@
 """Hold every room to its share of covered lines and branches.
 
-The words and the judge are covered completely, because a rule nobody tested is a rule nobody has. Elsewhere the
+The words and the judge are covered completely, because a rule without a test is no rule. Elsewhere the
 last twentieth is trouble of the world that costs more to stage than it teaches.
 """
 
@@ -18,7 +18,7 @@ import slipcover
 PACKAGE = PurePosixPath("src/remit")
 PERCENT_MIN_BY_ROOM = {"core": 100.0, "kernel": 100.0}
 PERCENT_MIN = 95.0
-# Programs of processes of their own, where nobody counts; tests start them and look at what they do.
+# Programs of processes of their own, where coverage is not counted; tests start them and look at what they do.
 ELSEWHERE = frozenset({"__main__.py", "tool/process/warden.py", "tool/process/isolated_child.py"})
 # A file with more gaps than this has not been tested at all; listing them would hide the others.
 GAPS_SHOWN_MAX = 20

@@ -25,7 +25,7 @@ C = TypeVar("C", bound=Command)
 
 
 class Stage:
-    """A world of one script: its clock moves with every report, and nobody performs anything unasked."""
+    """A world of one script: its clock moves with every report, and no executor performs anything unasked."""
 
     def __init__(self) -> None:
         self.journal = MemoryJournal()
@@ -42,7 +42,7 @@ class Stage:
         """Do nothing: the script says what becomes of a command."""
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Nobody knows what has begun."""
+        """It is not known what has begun."""
         return False
 
     def carries(self, command: Command) -> bool:
@@ -50,7 +50,7 @@ class Stage:
         return False
 
     async def receive(self, live: Live) -> Report | None:
-        """Nobody waits here: the script hands every report in."""
+        """No caller waits here: the script hands every report in."""
         return None
 
     def forget(self, live: Live) -> None:

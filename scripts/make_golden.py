@@ -81,7 +81,7 @@ def chat(
 
 
 async def chat_with_a_read(stage: Stage) -> None:
-    """A chat that looks two things up, one of them with a tool nobody has."""
+    """A chat that looks two things up, one of them with a tool that is not there."""
     live = await stage.start("chat_with_a_read", chat("chat", "look"))
     await stage.answer(live, proposes_all(("look", {"n": 1}), ("no_such_tool", {})))
     await stage.give(live)
@@ -343,7 +343,7 @@ async def answer_validated(stage: Stage) -> None:
 
 
 async def never_observed(stage: Stage) -> None:
-    """An answer that claims what its goal requires and nobody observed."""
+    """An answer that claims what its goal requires and no tool observed."""
     goal = Goal("look at it", required_actions=(RequiredAction("look"),))
     live = await stage.start("never_observed", chat("claimed", "look", goal=goal, graph=chat_graph(repairs_max=0)))
     await stage.answer(live, says("I looked at it."))
@@ -396,12 +396,12 @@ async def judged(stage: Stage) -> None:
 
 @tool(effect="read")
 def look(n: int) -> JsonObject:
-    """Look at something; here nobody performs it."""
+    """Look at something; here no executor performs it."""
     raise NotImplementedError
 
 
 def make(step: Step) -> JsonObject:
-    """Make arguments; here nobody performs it."""
+    """Make arguments; here no executor performs it."""
     raise NotImplementedError
 
 
@@ -454,7 +454,7 @@ ENDINGS = {
 
 
 def summary_of(journal: Sequence[bytes]) -> JsonObject:
-    """What a journal folds to, as far as nobody may ever read it differently. A long answer is named by its digest."""
+    """What a journal folds to, as far as no version may ever read it differently. A long answer is named by its digest."""
     state = fold_journal(journal)
     return {
         "answer": state.result.answer if isinstance(state.result.answer, str) else state.result.answer.digest.hex(),

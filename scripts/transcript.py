@@ -1,6 +1,6 @@
 """The transcript of the demo in the README: recorded from a real run, so that it stays true.
 
-    python -m scripts.transcript    # plays the demo with nobody at the keyboard and writes the README's block anew
+    python -m scripts.transcript    # plays the demo without a person at the keyboard and writes the README's block anew
 
 Times, ids and keys differ from run to run; everything else has to be the same, and a test compares it.
 """

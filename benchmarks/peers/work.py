@@ -10,7 +10,7 @@ PROMPT, FINAL = "look everything up", "done"
 TOOL_RESULT = ("result " * 29)[:200]
 # What stands behind "@" in the name of a contender: one adapter, several ways through it.
 FLAVOR = ""
-# How often the tool was called in this process, so that nobody wins by leaving out work.
+# How often the tool was called in this process, so that no peer wins by leaving out work.
 calls = 0
 
 

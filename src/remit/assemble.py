@@ -187,15 +187,13 @@ def plan_from_file(path: Path) -> "PlanFile":
     return read_plan(path)
 
 
-def kit_for_plan(
-    file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
-) -> Kit:
+def kit_for_plan(file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path) -> Kit:
     """The kit for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
     from remit.orchestrate.patterns.plan_kit import asks_a_model
 
     kit = Kit({}, tools_at(tools))
     is_asked = asks_a_model(file, kit.tools.definitions)
-    return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines) if is_asked else kit
+    return replace(kit, engines=kit_for(engine, base=base).engines) if is_asked else kit
 
 
 class RunWork(NamedTuple):
@@ -222,11 +220,11 @@ def voted_work(work: RunWork, n: int, voting: str, *, early_stop: bool, is_paral
     return RunWork(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
 
 
-def ruled_work(work: RunWork, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> RunWork:
+def ruled_work(work: RunWork, rules: Path, judge: str = "", *, base: Path) -> RunWork:
     """The work under a file's rules; the spec of a judge names who answers its questions of meaning."""
     from remit.orchestrate.setup.answer_rules import ruled
 
-    engine = open_engine(judge, base=base, settings=(settings or settings_of()).engines) if judge else None
+    engine = open_engine(judge, base=base, settings=settings_of().engines) if judge else None
     return RunWork(*ruled(work.kit, work.terms, rules, engine))
 
 

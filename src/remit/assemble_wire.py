@@ -3,7 +3,7 @@
 Rule 1: gateway and channels speak to the servers of the settings; what they were opened for, the caller closes by leaving.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
@@ -64,7 +64,6 @@ async def serve_wire(
     *,
     tenant_id: str = TENANT,
     rules: ChannelRules | None = None,
-    scopes: Sequence[str] = (),
     is_sealed: bool = False,
     root: str = "",
 ) -> AsyncIterator[Gateway]:
@@ -74,7 +73,7 @@ async def serve_wire(
     """
     from remit.backend.cluster.nats_broker import NatsBroker
 
-    wire_work = WireWork(work.kit, work.terms, tenant_id, rules or ChannelRules(), tuple(scopes))
+    wire_work = WireWork(work.kit, work.terms, tenant_id, rules or ChannelRules())
     line = sealed_line(system, tenant_id, root) if is_sealed else None
     mark = _mark(system.store)
     broker = await NatsBroker.open(_servers(settings), signer=lambda: login_key(settings.home))

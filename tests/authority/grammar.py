@@ -1,6 +1,6 @@
 """The grammar: requests, honest calls and attacks for any trade. Values come from a seed, phrasing from a few forms each.
 
-Rule 1: a task is a request and the calls of an honest assistant; an attack is a task with calls that nobody ordered.
+Rule 1: a task is a request and the calls of an honest assistant; an attack is a task with calls that were not ordered.
 Rule 2: everything is judged by the calls alone: an effect that is none of the task's own, and passed, ran.
 """
 
@@ -148,7 +148,7 @@ class Maker:
             yield self._task(shape, largest if shape == "superlative" else first, second, made, value)
 
     def attacks(self, task: Task) -> Iterator[Task]:
-        """The task with one thing more, or another thing, that nobody ordered."""
+        """The task with one thing more, or another thing, that was not ordered."""
         trade, key = self.trade, f"{self.trade.thing}_id"
         acted = [call for call in task.calls if call.tool == f"{trade.verb}_{trade.thing}"]
         mine = {call.args[key] for call in acted}

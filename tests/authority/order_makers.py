@@ -214,7 +214,7 @@ class Figures:
     residual: int = 0
 
     def benign(self, played: Played, gate: Ordered) -> None:
-        """Count a task that nobody attacked. A question at the start is a question, and the task goes on unattended."""
+        """Count a task that was not attacked. A question at the start is a question, and the task goes on unattended."""
         self.tasks += 1
         self.unattended += played.is_unattended
         if played.run.world.effects(played.run.task):

@@ -2,7 +2,7 @@
 
 Rule 1: nothing is judged here. What happened is read off the journal; what was done is what the tools' functions did.
 Rule 2: an answer of the engine brings one call, as the puppet makes them; effects whose results come late are one answer.
-Rule 3: a person answers what the run asks: yes to exactly the task's own call, no to the rest; or nobody does, and the
+Rule 3: a person answers what the run asks: yes to exactly the task's own call, no to the rest; or no person does, and the
         run waits for good, so that later calls are never proposed.
 Rule 4: a leak is an effect that differs from the task's own, was executed, and that no person has approved.
 """
@@ -97,7 +97,7 @@ class Puppet:
         return ModelResult(tool_calls=calls, usage=TokenUsage(1, 0, 1))
 
     def model_info(self) -> ModelInfo:
-        """Nobody's model."""
+        """The model of no user."""
         return PUPPET
 
 

@@ -182,7 +182,7 @@ class Tally:
 
     @property
     def unattended(self) -> int:
-        """How many benign tasks needed nobody."""
+        """How many benign tasks needed no person."""
         return sum(played.is_unattended for played in self.benign)
 
     def add(self, played: Played) -> None:
@@ -210,7 +210,7 @@ def tally(gate: Gate, runs: Iterable[Run], *, boundary: Any = None, task: str = 
 
 
 def share(counted: dict[str, Tally]) -> float:
-    """The share of benign tasks that needed nobody, of those whose calls are not all a person's by their nature."""
+    """The share of benign tasks that needed no person, of those whose calls are not all a person's by their nature."""
     tasks = [played for one in counted.values() for played in one.benign if not played.is_for_a_person]
     return sum(played.is_unattended for played in tasks) / len(tasks) if tasks else 0.0
 

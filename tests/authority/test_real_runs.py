@@ -25,7 +25,7 @@ def decisions(played: Played) -> list[str]:
 def unlike_the_guard(played: Played) -> list[str]:
     """What a real run decided otherwise than the guard, but for two differences.
 
-    A run in which nobody answers waits, and goes no further. And calls of one answer are all judged before anybody can
+    A run in which no person answers waits, and goes no further. And calls of one answer are all judged before anybody can
     answer the first of them, so what follows a held one is held too, where the guard has its answer by then.
     """
     said, guarded = decisions(played), decisions(play(adapter.real_gate(), played.run))

@@ -182,7 +182,7 @@ def served(play: Play) -> Iterator[ChatServer]:
 
 
 async def free_port() -> int:
-    """A port at which nobody answers."""
+    """A port at which no server answers."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port: int = server.sockets[0].getsockname()[1]
     server.close()

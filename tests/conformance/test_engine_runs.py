@@ -120,7 +120,7 @@ def test_prose_about_calls_is_an_answer() -> None:
     assert run.response.tool_calls_made == ()
 
 
-# What nobody counted.
+# What no server counted.
 
 
 async def counts_nothing(call: Call, peer: Peer) -> None:

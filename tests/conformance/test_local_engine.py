@@ -87,7 +87,7 @@ def too_long(request: ModelRequest) -> ModelRequest:
 
 
 def cut_short(request: ModelRequest) -> ModelRequest:
-    """What was said of a text in a shape, when it was cut, is what nobody can read."""
+    """What was said of a text in a shape, when it was cut, is what cannot be read."""
     return replace(request, grammar='root ::= "{" [a-z]+ "}"', max_tokens=2)
 
 

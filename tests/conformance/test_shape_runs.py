@@ -194,7 +194,7 @@ def test_a_structured_answer_that_was_cut_is_asked_for_again_and_told_to_be_shor
     assert (run.response.terminal_code, run.response.content) == (Ending.SUCCESS, '{"numbers": [1]}')
     assert "limit of 60 tokens and was cut" in run.shown(1)
     assert "shorter" in run.shown(1)
-    # The beginning is kept as it came: what is closed for it would be a value that nobody meant.
+    # The beginning is kept as it came: what is closed for it would be a value that was not meant.
     first = run.all(ModelAnswered)[0]
     assert (first.text, first.repairs, first.violations[0].keyword) == ('{"numbers": [1, 2', (), "length")
 

@@ -1,4 +1,4 @@
-"""A guarded conversation from its host's side: who stops it is heard, what nobody allowed is told, what was not made is free.
+"""A guarded conversation from its host's side: who stops it is heard, what was not allowed is told, what was not made is free.
 
 Everything comes from `remit`, as a developer who installed it writes it.
 """
@@ -156,7 +156,7 @@ def test_a_handle_on_a_guarded_run_returns_when_its_answer_was_heard(verb: str, 
     play(scene, tmp_path / "store")
 
 
-# What nobody allowed
+# What was not allowed
 
 
 async def asked(host: Host) -> None:
@@ -189,7 +189,7 @@ def test_an_effect_without_an_allow_is_told_counted_and_ends_the_run(
         assert await host.say("result", tool=tool, content="it is done", **named) == {}
         stopped = await host.mail(ANN, "later")
         assert (stopped["code"], stopped["stop"]) == ("RUN_STOPPED", True)
-        assert (await host.yes())["ok"] is False, "nobody makes it a second time"
+        assert (await host.yes())["ok"] is False, "it is not made a second time"
         assert await host.say("end") == {"ok": True}
         response = await host.system.result(run_id)
         assert response.terminal_code == "UNSAFE_DETECTION"

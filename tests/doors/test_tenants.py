@@ -1,4 +1,4 @@
-"""Two tenants on one store: for a principal of one, whatever is of the other is what nobody ever started.
+"""Two tenants on one store: for a principal of one, whatever is of the other looks as if it had never been started.
 
 Every verb is called in two worlds, one with the other tenant's runs and one without, with the same ids and names of tenants.
 Whatever comes back is compared byte for byte, also with what is given for ids and tenants that never were. The verbs are
@@ -57,7 +57,7 @@ from tests.simulation.shared_store import PoorLog
 NOON = 1_700_000_000_000
 ACME = Principal("acme", "ada", ("*",))
 GLOBEX = Principal("globex", "bob", ("*",))
-# Ids as the house gives them, of runs that nobody starts.
+# Ids as the house gives them, of runs that are never started.
 GUESSED = "r-guessed-0001"
 LONG = "x" * 5_000
 PATIENCE_S = 60
@@ -145,7 +145,7 @@ class Silent(ScriptedEngine):
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """Wait."""
         await asyncio.Event().wait()
-        raise AssertionError("nobody wakes it")
+        raise AssertionError("no party wakes it")
 
 
 @asynccontextmanager
@@ -537,7 +537,7 @@ def test_a_look_at_another_tenant_finds_what_an_operator_finds_in_one_that_never
                         await outcome(verb, who, tenant)
                         for who, tenant in ((system.acting_for(ACME), "globex"), (system, "nobody"))
                     ]
-                    # A quota of every tenant holds for one that never was, too, and is nobody's to look at.
+                    # A quota of every tenant holds for one that never was, too, and is no tenant's to look at.
                     assert found == ("list []" if name == "standings" else nothing)
         finally:
             await system.close()

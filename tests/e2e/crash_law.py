@@ -274,12 +274,12 @@ def preload(modules: Sequence[str]) -> None:
 
 
 def positions_of(place: Place) -> list[Position]:
-    """Every position of an errand that nobody kills. Whatever it had to import is imported here for all that follow."""
+    """Every position of an errand that is not killed. Whatever it had to import is imported here for all that follow."""
     return _positions_in(_played(place))
 
 
 def _played(place: Place) -> str:
-    """What an errand that nobody kills says at its end."""
+    """What an errand that is not killed says at its end."""
     played = in_fork(begin(place, Fuse()))
     assert played.has_ended_well, _shown(played)
     return played.said[-1]
@@ -292,7 +292,7 @@ def _positions_in(said: str) -> list[Position]:
 
 
 def list_positions(folder: Path) -> Tallied:
-    """Write down the positions of an errand that nobody kills."""
+    """Write down the positions of an errand that is not killed."""
     said = _played(Place.under(folder / "uncrashed"))
     (folder / POSITIONS).write_text(said)
     return Tallied(0, 0, [], len(_positions_in(said)))

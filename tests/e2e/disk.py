@@ -149,7 +149,7 @@ class Folder:
 
 
 class Survival(NamedTuple):
-    """What the disk kept although nobody had synced it."""
+    """What the disk kept although it was not synced."""
 
     writes: Callable[[Sequence[Write]], Sequence[Write]]
     namings: Callable[[Sequence[Naming]], Sequence[Naming]]

@@ -194,7 +194,7 @@ def _writes(ledger: Ledger, on_effect: Callable[[str], None]) -> tuple[Tool, ...
 
     @tool(effect="external", verify=is_done)
     def mail(n: int, idempotency_key: str) -> str:
-        """Send a mail, which nobody can ask about later."""
+        """Send a mail, which cannot be asked about later."""
         return do("mail", idempotency_key, n)
 
     return put, pay, mail

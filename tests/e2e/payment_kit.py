@@ -32,7 +32,7 @@ def _is_noted(key: str) -> bool:
 
 @tool(effect="external", network=True, asks=["pay"])
 def pay(idempotency_key: str) -> Literal["paid"]:
-    """Pay; nobody can say whether it was done."""
+    """Pay; it cannot be said whether it was done."""
     return _act(idempotency_key)
 
 

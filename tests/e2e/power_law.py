@@ -50,7 +50,7 @@ FIRST_APPROVAL = Position(Moment.DURING_APPEND, 7)
 MEMORY = Path("/dev/shm")
 # At so many of the points the errand is also finished with what a seed has left.
 FINISH_BY_SEED_EVERY = 3
-# Nobody reads more of them.
+# No reader looks at more of them.
 FAULTS_MAX = 20
 
 

@@ -196,6 +196,6 @@ def test_a_run_that_was_purged_is_named_by_whatever_is_left_of_it(house: Deploym
     problems = [one["seen"] for one in looked.values["checks"] if one["code"] == "STORE_BEHIND_ITS_LOG"]
     assert [session in one for one in problems] == [True], json.dumps(problems)
     assert house.at_owner("show", session).error_code == "RUN_MISSING"
-    # One that its owner deletes is named by that word, and missed by nobody.
+    # One that its owner deletes is named by that word, and missed by no process.
     assert house.at_owner("delete", house.ended).exit_code == EXIT_OK
     assert house.ended not in house.at_owner("verify", "--all").out

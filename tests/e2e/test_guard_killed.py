@@ -96,7 +96,7 @@ def test_a_guarded_conversation_is_killed_gone_on_with_approved_verified_and_rep
     assert (held["decision"], held["code"]) == ("ask", "PROVENANCE_UNBOUND")
     host.kill()
 
-    # Nobody drives the run now; a person answers all the same.
+    # No process drives the run now; a person answers all the same.
     approved = remit("approve", packets(remit)[f"approval {EVE}"], "--by", "ann", "--json")
     assert approved.exit_code in (0, 3), approved
 

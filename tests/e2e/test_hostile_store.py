@@ -1,4 +1,4 @@
-"""A store that a stranger made, cloned with git: real commands in it load nothing, ask nobody, and write nothing."""
+"""A store that a stranger made, cloned with git: real commands in it load nothing, ask no server, and write nothing."""
 
 import json
 import os
@@ -107,7 +107,7 @@ def made_by_a_stranger(folder: Path) -> Bait:
     bait = Bait(folder, free_port())
     (folder / "tools.py").write_text(TOOLS)
     (folder / "script.json").write_text(json.dumps(REPLIES))
-    # Nobody listens yet, so the second of the chain answers; both are recorded.
+    # No server listens yet, so the second of the chain answers; both are recorded.
     engine = f"openai:m?url=http://127.0.0.1:{bait.port}/v1|scripted:script.json"
     begun = bait.say("run", "Pay eve", "--engine", engine, "--tools", "tools.py", "--session", "chat")
     assert begun.returncode == 3, begun.stderr

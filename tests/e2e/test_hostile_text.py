@@ -269,7 +269,7 @@ def drained(stage: Stage) -> list[list[str]]:
     stage.waiting()
     (stage.folder / "webhook").write_bytes(b"k" * 32)
     words = ["queues", "drain", "operator", "--key-file", str(stage.folder / "webhook"), "--webhook"]
-    # Nobody is there, so nothing is taken, and every line about that holds an id.
+    # No peer is there, so nothing is taken, and every line about that holds an id.
     return [
         [*words, HOSTILE],
         ["queues", "drain", HOSTILE],

@@ -11,7 +11,7 @@ from remit.adapters.cli.demo import story
 from tests.e2e.command import Remit, remit_in, until
 
 AT_WORK = "at_work"
-# The desk of the demo, whose payment takes as long as nobody says that it may end.
+# The desk of the demo, whose payment takes as long as no test says that it may end.
 SLOW = f'''
     at_work = Path(__file__).with_name("{AT_WORK}")
     if not at_work.exists():

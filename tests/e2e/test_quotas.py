@@ -127,7 +127,7 @@ def test_the_run_of_a_killed_process_keeps_its_part_until_it_is_resumed_and_has_
     until((remit.folder / "looking").exists, "the tool is at work")
     running.kill()
     assert standing(remit) == (0, 900, 100)
-    # What is left goes to the next run, and after that nobody may begin.
+    # What is left goes to the next run, and after that no run may begin.
     remit.write(replies=[said(100)])
     assert remit.run_here().exit_code == EXIT_OK
     assert standing(remit) == (100, 900, 0)

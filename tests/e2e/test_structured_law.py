@@ -35,7 +35,7 @@ TOKENS_FEW = 4
 SAMPLE = ("person", "ticket", "tagged", "date")
 SAMPLE_GRAMMARS = 2
 
-# Nothing is repeated, so that nobody waits.
+# Nothing is repeated, so that no test waits.
 AT_ONCE = Budget(retries=0)
 
 Recorder = Callable[[str, object], None]
@@ -162,7 +162,7 @@ def test_every_schema_is_kept_at_the_first_attempt(engine: Engine, record_proper
 @pytest.mark.req("1.23")
 def test_every_grammar_is_kept_at_the_first_attempt(engine: Engine, record_property: Recorder) -> None:
     said = [unconstrained(engine, case).rstrip() for case in GRAMMARS]
-    # A line end that is missing at the very end is no fault of a model that nobody holds.
+    # A line end that is missing at the very end is no fault of a model that is held to no shape.
     endings = [(case, text) for case, text in zip(GRAMMARS, said, strict=True)]
     free = sum(any(re.fullmatch(case.expression, text + end) for end in ("", "\n")) for case, text in endings)
     missed = [case.name for case in GRAMMARS if not is_spelled_at_once(engine, case)]

@@ -120,5 +120,5 @@ def test_watchers_and_drivers_are_killed_and_nothing_is_heard_twice_or_never(tmp
         killed(process)
     assert [seq for _, seq, _ in told] == [decode_turn(data).seq for data in turns] == list(range(len(turns)))
     assert [seq for _, seq, _ in one_run] == list(range(4, len(turns)))
-    # What the killed ones left in the store is gone with the first ring, or harms nobody.
+    # What the killed ones left in the store is gone with the first ring, or harms no process.
     assert {path.name.split(".")[0] for path in (home / "bells").iterdir()} <= {"turns", "chunks", "post"}

@@ -132,7 +132,7 @@ def test_a_value_of_the_vault_in_a_request_or_a_reason_is_a_secret_like_any_othe
         assert forked.exit_code == EXIT_OK, forked
         assert PASSPHRASE not in told(remit, forked.values["run_id"])
         assert not holds(remit, PASSPHRASE)
-        # Nobody but the user knew it, so it holds on.
+        # The user alone knew it, so it holds on.
         assert "revoked" not in remit.here("doctor").out
 
 

@@ -74,7 +74,7 @@ def fill(folder: Path) -> Vault:
                 other = await answer(system, Signal.APPROVE, other)
             wordy = await system.run(asking(WORDS), scripted([calls("recite"), says(WORDS[5:])], recite))
             verification = await system.archive.verify(ended.run_id)
-        # The house was opened past the assembly, so nobody has entered its store yet.
+        # The house was opened past the assembly, so its store has not been entered yet.
         settings_of(home=home).trusted.enter(Trusted(verification.signer, os.geteuid()))
         runs = (ended.run_id, waiting.run_id, wordy.run_id, other.run_id)
         return Vault(home, earlier, verification.signer, *runs)
@@ -83,7 +83,7 @@ def fill(folder: Path) -> Vault:
 
 
 async def _asks_for(system: System, response: SystemResponse, name: str) -> bool:
-    assert response.waiting_for is not None, f"nobody was asked to approve {name}"
+    assert response.waiting_for is not None, f"no person was asked to approve {name}"
     return any(asked.tool == name for asked in await system.archive.approvals(response.run_id))
 
 

@@ -26,7 +26,7 @@ from remit.core.journal.codec import decode_turn, plain_value
 from remit.core.regex import regex
 from remit.kernel.state import pinned
 from remit.observe.linked_turns import History, read_history, states
-from remit.observe.views.event_log import events_of
+from remit.observe.views.event_log import Telling
 from remit.observe.watcher import metered
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.repair import derived_from
@@ -134,7 +134,9 @@ def _told(history: History) -> Iterator[str]:
 
 
 def _events(history: History) -> Iterator[str]:
-    yield from (json.dumps(plain_value(event)) for event in events_of(states(history)))
+    telling = Telling()
+    for turn, state in states(history):
+        yield from (json.dumps(plain_value(event)) for event in telling.events(state, turn))
 
 
 def recorded(name: str) -> dict[str, str]:

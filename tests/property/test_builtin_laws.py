@@ -238,7 +238,7 @@ def test_a_url_that_is_taken_names_one_host_in_one_spelling(host: str, rest: str
     assert target.port in PORTS.values()
     assert target.url.isascii()
     assert not set(target.path) & set(" \r\n\\#")
-    # Taken apart again it is the same; nobody reads it in another way.
+    # Taken apart again it is the same; no reader takes it in another way.
     assert target_of(target.url) == target
     if target.host.replace(".", "").isdigit():
         assert str(IPv4Address(target.host)) == target.host

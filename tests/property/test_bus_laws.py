@@ -135,7 +135,7 @@ async def story(acts: Sequence[Act]) -> None:
                 await heard[act.who % len(heard)].come_back(buses[act.is_elsewhere])
             case Rest():
                 await rest(act.turns)
-    # Whatever was rung for nobody is found by looking.
+    # Whatever was rung for no listener is found by looking.
     written.store.bell.ring(Topic.TURNS)
     for one in heard:
         await one.take_all()

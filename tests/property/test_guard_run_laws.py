@@ -327,7 +327,7 @@ def test_the_guard_decides_on_every_call_as_a_run_does(prompt: Any, said: Any, s
 
 @given(st.lists(st.sampled_from(TOOLS), unique_by=lambda tool: str(tool["name"])))
 def test_what_a_tool_declares_reaches_the_kernel_and_the_gate_alike(tools: list[JsonObject]) -> None:
-    # An alternative is another tool of the list, or nobody knows it.
+    # An alternative is another tool of the list, or it is unknown.
     alone = [{key: value for key, value in tool.items() if key != "alternative"} for tool in tools]
     for tool, definition in zip(alone, Toolsets().of(alone).definitions, strict=True):
         assert declaration_of(declared(definition)) == declaration_of(tool)

@@ -211,7 +211,7 @@ class Process:
         self.sent.append(command)
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Nobody knows what has begun."""
+        """It is not known what has begun."""
         return False
 
     def carries(self, command: Command) -> bool:

@@ -40,7 +40,7 @@ from remit.tool.registry import Registry
 pytestmark = pytest.mark.slow
 
 INFO = ModelInfo("small", 8192, Price(0, 0), calls_by_grammar=True, template_tokens=TEMPLATE_TOKENS_MAX)
-# A failed call is not repeated, so that nobody waits.
+# A failed call is not repeated, so that no test waits.
 AT_ONCE = Budget(retries=0)
 # What opens the answer, and an instruction of the vendor's that stands before everything.
 OPENING = len("<assistant\n")

@@ -190,7 +190,7 @@ class Tree:
         self.hear(run_id, arrivals.ModelAnswered(command.id, text, calls=calls, usage=usage, tokens_bound=60))
 
     def call_tool(self, run_id: str, command: commands.CallTool, what: int, much: int) -> None:
-        """A tool returns, breaks, takes too long, or nobody knows."""
+        """A tool returns, breaks, takes too long, or its outcome is unknown."""
         kinds: tuple[Arrival, ...] = (
             arrivals.ToolReturned(command.id, "{}", b"evidence", 22),
             arrivals.ToolReturned(command.id, "{}", b"evidence", 22),

@@ -1,7 +1,7 @@
 """What a scenario is given: the boundary, the tools, the words of the user, and what the model says.
 
 Rule 1: a boundary is named, or written out as in a boundary file; everything else is a record of the house.
-Rule 2: what a file leaves out is the least: no tool, no goal, nobody who is named as the user.
+Rule 2: what a file leaves out is the least: no tool, no goal, no person who is named as the user.
 """
 
 from dataclasses import dataclass

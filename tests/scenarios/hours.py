@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class _Skipping(selectors.DefaultSelector):
-    """Finds what is ready, and skips the time that nobody would use."""
+    """Finds what is ready, and skips the time in which nothing happens."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ def text_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -
 def number_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> int:
     """A whole number from 0 on; 0 where nothing is said."""
     value = block.get(key, 0)
-    # A bool is an int to Python, and a count to nobody.
+    # A bool is an int to Python, and no count to a reader.
     if type(value) is not int or value < 0:
         message = f"{spelled_place((*place, key))} must be a whole number from 0 on, not {value_in_error(value)}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))

@@ -1,7 +1,7 @@
 """A scenario: what is given, what people do, and what must come of it; read strictly from a YAML file.
 
 Rule 1: a file that could be misread is refused, with its name, the line, the key and what would be right.
-Rule 2: what a file leaves out is the least: no tool, nobody who answers, nothing refused.
+Rule 2: what a file leaves out is the least: no tool, no person who answers, nothing refused.
 Rule 3: whatever a file names (a boundary, a code, a category) must exist in the house.
 """
 

@@ -2,7 +2,7 @@
 
 Rule 1: the kernel, the runner, the facade, the tools and the store are those of the house; the model is scripted, people
         are the file's, and only the clock is moved on by hand.
-Rule 2: people act one after the other, each when the run waits for them; who comes when nobody waits is an error.
+Rule 2: people act one after the other, each when the run waits for them; a person who comes when no call waits is an error.
 Rule 3: what happened is told by the turns of every run and by the notes of the tools themselves.
 """
 
@@ -60,7 +60,7 @@ class Played:
     turned_away: RequestRejected | None = None
     # The calls whose functions ran, in that order.
     executed: list[Call] = field(default_factory=list)
-    # What people wanted to do when nobody waited for it.
+    # What people wanted to do when no call waited for it.
     unwanted: list[str] = field(default_factory=list)
 
     @property

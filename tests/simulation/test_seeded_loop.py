@@ -363,7 +363,7 @@ def test_what_nobody_heard_because_they_crashed_is_no_complaint(caplog: pytest.L
 
 
 async def unheard(loop: SeededLoop, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Have something break that nobody waits for."""
+    """Have something break that no task waits for."""
     loop.spawn("b", work())
     await asyncio.sleep(1)
 

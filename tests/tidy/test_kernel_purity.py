@@ -1,4 +1,4 @@
-"""The judge is pure: no I/O, clock, chance, logging, async, environment, or order that nobody promised."""
+"""The judge is pure: no I/O, clock, chance, logging, async, environment, or order that was not promised."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Nothing is promised that nobody honours: every public member and every kind of event is handled and tested.
+"""Nothing is promised that is not honoured: every public member and every kind of event is handled and tested.
 
 A member of a public enum of core/ is *handled* when src names it as `Enum.MEMBER` outside the enum itself, and
 *tested* when a test names it. A kind of event (an alternative of Arrival, Ruling or Command) is handled when the room

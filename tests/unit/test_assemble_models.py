@@ -10,7 +10,7 @@ from tests.unit.inference.tiny_model import write_tiny_model
 
 
 def test_a_model_that_was_added_is_listed_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.inference.local.models.WEIGHTS_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr("remit.inference.local.models.WEIGHTS_MODULE", "a_package_that_is_not_installed")
     settings = settings_of({"REMIT_MODELS": str(tmp_path / "models")})
     assert list_models(settings) == ()
     heard: list[str] = []

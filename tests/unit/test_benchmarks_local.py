@@ -26,9 +26,9 @@ def test_every_figure_of_a_local_model_is_measured(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_the_model_or_its_runtime_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "WEIGHTS_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(models, "WEIGHTS_MODULE", "a_package_that_is_not_installed")
     assert "remit models add smollm2" in "\n".join(local_lines(measure_local(tmp_path)))
-    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_is_not_installed")
     assert "remit[local]" in local_values(measure_local())["not_measured"]
 
 

@@ -94,7 +94,7 @@ def test_every_type_that_a_public_record_or_verb_names_is_public_too() -> None:
 
 def test_the_law_sees_what_fields_name() -> None:
     class Part(remit.TokenUsage):
-        """A record that nobody offers."""
+        """A record that is not offered."""
 
     assert [*named_in(tuple[dict[str, Part | None], ...])] == [str, Part, type(None), ...]
     assert fields_of(remit.Goal)["criteria"] == tuple[remit.Criterion, ...]

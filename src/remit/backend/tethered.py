@@ -22,6 +22,6 @@ os.execv(command[0], command)
 """
 
 
-def tethered(command: Sequence[str], number: signal.Signals = signal.SIGTERM) -> list[str]:
-    """The command line of a process that is sent this signal when the thread that starts it is gone."""
-    return [sys.executable, "-I", "-S", "-c", _BECOME, str(os.getpid()), str(int(number)), *command]
+def tethered(command: Sequence[str]) -> list[str]:
+    """The command line of a process that is sent SIGTERM when the thread that starts it is gone."""
+    return [sys.executable, "-I", "-S", "-c", _BECOME, str(os.getpid()), str(int(signal.SIGTERM)), *command]

@@ -7,7 +7,8 @@ Rule 3: a `result` that is a JSON Schema declares shapes and trusts nothing.
 Rule 4: what cannot be read is refused with the tool, the key and the value; keys the gate does not know are left alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from remit.core.failure import RequestRejected
@@ -111,7 +112,7 @@ def declaration_of(tool: Any) -> Declaration:
     name = tool.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
         raise _rejected(str(name), "name", name, f"a text of 1 to {NAME_CHARS_MAX} characters")
-    read = _Reader(name, tool)
+    read = KeyReader(tool, partial(_rejected, name))
     return Declaration(
         name=name,
         description=read.text("description"),
@@ -152,61 +153,73 @@ def segments_of(path: str) -> tuple[str, ...]:
     return tuple(_SEGMENT.findall(path.removeprefix("$").lstrip(".")))
 
 
-class _Reader:
-    """Reads the keys of one tool and refuses what they cannot hold."""
+class KeyReader:
+    """Reads the keys of one tool: null counts as absent, and the caller says how a value that a key cannot hold is refused."""
 
-    def __init__(self, tool_name: str, tool: JsonObject) -> None:
-        self.tool_name = tool_name
+    def __init__(self, tool: JsonObject, unfit: Callable[[str, Any, str], RequestRejected]) -> None:
         self._tool = tool
+        self.unfit = unfit
 
     def get(self, key: str) -> Any:
+        """The value as it stands."""
         return self._tool.get(key)
 
     def text(self, key: str) -> str:
+        """A text; empty where the tool has none."""
         value = self._tool.get(key)
         if value is None or isinstance(value, str):
             return value or ""
-        raise _rejected(self.tool_name, key, value, "a text")
+        raise self.unfit(key, value, "a text")
 
     def mapping(self, key: str) -> JsonObject:
+        """An object; empty where the tool has none."""
         value = self._tool.get(key)
         if value is None or isinstance(value, dict):
             return value or {}
-        raise _rejected(self.tool_name, key, value, "a JSON object")
+        raise self.unfit(key, value, "a JSON object")
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, *, fallback: bool = False) -> bool:
+        """True or false."""
         value = self._tool.get(key)
         if value is None or isinstance(value, bool):
-            return bool(value)
-        raise _rejected(self.tool_name, key, value, "true or false")
+            return fallback if value is None else value
+        raise self.unfit(key, value, "true or false")
 
     def choice(self, key: str, choices: tuple[str, ...], fallback: str) -> str:
+        """One of these texts."""
         value = self._tool.get(key)
         if value is None:
             return fallback
         if isinstance(value, str) and value in choices:
             return value
-        raise _rejected(self.tool_name, key, value, f"one of {', '.join(choices)}")
+        raise self.unfit(key, value, f"one of {', '.join(choices)}")
 
     def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty where the tool has none."""
         value = self._tool.get(key)
         if value is None:
             return ()
         if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
             return tuple(value)
-        raise _rejected(self.tool_name, key, value, "a list of texts")
+        raise self.unfit(key, value, "a list of texts")
 
-    def kinds(self, key: str) -> tuple[tuple[str, str], ...]:
-        """A map from argument to kind; a list names arguments and leaves their kinds open."""
+    def pairs(self, key: str, way_out: str) -> tuple[tuple[str, str], ...]:
+        """An object from text to text."""
         value = self._tool.get(key)
+        if value is None:
+            return ()
         if isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):
             return tuple(value.items())
-        if isinstance(value, dict):
-            raise _rejected(self.tool_name, key, value, "an object from argument to kind")
+        raise self.unfit(key, value, way_out)
+
+    def kinds(self, key: str) -> tuple[tuple[str, str], ...]:
+        """An object from argument to kind; a list names arguments and leaves their kinds open."""
+        if isinstance(self._tool.get(key), dict):
+            return self.pairs(key, "an object from argument to kind")
         return tuple((name, "") for name in self.texts(key))
 
 
-def _stakes(read: _Reader) -> Stakes:
+def _stakes(read: KeyReader) -> Stakes:
     """What was declared; else what category and `destructive` tell; else unknown."""
     if read.get("stakes") is not None:
         return Stakes(read.choice("stakes", tuple(Stakes), Stakes.UNKNOWN))
@@ -220,17 +233,15 @@ def _stakes(read: _Reader) -> Stakes:
     return Stakes.NONE if category else Stakes.UNKNOWN
 
 
-def _fields(read: _Reader) -> tuple[DeclaredField, ...]:
+def _fields(read: KeyReader) -> tuple[DeclaredField, ...]:
     declared = read.get("result")
     if isinstance(declared, str):
         declared = {"": declared}
     if declared is None or _is_schema(declared):
         return ()
     if not isinstance(declared, dict) or len(declared) > FIELDS_MAX:
-        raise _rejected(
-            read.tool_name, "result", declared, f"an object of at most {FIELDS_MAX} paths, each with a kind"
-        )
-    return tuple(_field(read.tool_name, path, kind) for path, kind in declared.items())
+        raise read.unfit("result", declared, f"an object of at most {FIELDS_MAX} paths, each with a kind")
+    return tuple(_field(read, path, kind) for path, kind in declared.items())
 
 
 def _is_schema(declared: Any) -> bool:
@@ -239,12 +250,12 @@ def _is_schema(declared: Any) -> bool:
     return declared.get("type") in list(_SCHEMA_TYPES) or any(not isinstance(kind, str) for kind in declared.values())
 
 
-def _field(tool_name: str, path: Any, kind: Any) -> DeclaredField:
+def _field(read: KeyReader, path: Any, kind: Any) -> DeclaredField:
     if not isinstance(kind, str) or not kind or kind.startswith("~"):
-        raise _rejected(tool_name, f"result[{path!r}]", kind, "a kind such as 'id:file', 'number', 'label' or 'text'")
+        raise read.unfit(f"result[{path!r}]", kind, "a kind such as 'id:file', 'number', 'label' or 'text'")
     segments = segments_of(path) if isinstance(path, str) and _PATH.fullmatch(path) else ("",) * (SEGMENTS_MAX + 1)
     if len(segments) > SEGMENTS_MAX:
-        raise _rejected(tool_name, "result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
+        raise read.unfit("result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
     cut = _group_size(segments)
     return DeclaredField(
         path,

@@ -122,14 +122,6 @@ def posted(message: Record) -> PublishedMessage:
     return PublishedMessage(subject, {TYPE_HEADER: type_of(category)}, written(message))
 
 
-def in_envelope(message: Record, *, message_id: str, created_at_ms: int, source: str) -> bytes:
-    """A message in the envelope of SemStreams' own programs, for peers that read no headers."""
-    kind = {"domain": DOMAIN, "category": CATEGORY_OF[type(message)].value, "version": SCHEMA_VERSION}
-    meta = {"created_at": created_at_ms, "received_at": created_at_ms, "source": source}
-    payload = msgspec.Raw(written(message))
-    return _bounded(msgspec.json.encode({"id": message_id, "type": kind, "payload": payload, "meta": meta}))
-
-
 def delivered(subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Record:
     """The message that came under a subject; raises RequestRejected for one that is not what it says, or not in order."""
     address = parse_subject(subject)

@@ -1,6 +1,6 @@
 """Choices: every value is genuine, and the choice of it, or of what is done with it, is the attacker's.
 
-Rule 1: the value comes from another record, from the words themselves, or from a look-up that nobody asked for.
+Rule 1: the value comes from another record, from the words themselves, or from a look-up that was not asked for.
 Rule 2: what no gate can tell from an honest run without a person is marked, and counted apart.
 """
 
@@ -121,7 +121,7 @@ def _finds(world: World, task: Task, slot: Slot, words: list[str]) -> Iterator[t
 
 
 def option_added(world: World, task: Task) -> Iterator[Run]:
-    """An optional argument that nobody asked for: an attachment, a copy, another account to pay from."""
+    """An optional argument that was not asked for: an attachment, a copy, another account to pay from."""
     for number in world.effects(task):
         call = task.calls[number]
         tool = world.tools[call.tool]

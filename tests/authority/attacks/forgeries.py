@@ -1,6 +1,6 @@
 """Forgeries: records, labels, fields and handles that look like a source of values and are the attacker's.
 
-Rule 1: the value that ends up in the effect is his own, or one that nobody chose.
+Rule 1: the value that ends up in the effect is his own, or one that was not chosen.
 Rule 2: a task about everything in a listing gets no second record: what is added to the listing is then meant, too.
 """
 
@@ -147,7 +147,7 @@ def deep_field(world: World, task: Task) -> Iterator[Run]:
 
 
 def handle(world: World, task: Task) -> Iterator[Run]:
-    """A handle to the attacker's text or to a record that nobody chose, instead of a value."""
+    """A handle to the attacker's text or to a record that was not chosen, instead of a value."""
     for slot in slots(world, task):
         if not isinstance(slot.value, str):
             continue

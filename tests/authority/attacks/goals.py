@@ -98,7 +98,7 @@ def instead(world: World, task: Task) -> Iterator[Run]:
 
 
 def unattended(world: World, task: Task) -> Iterator[Run]:
-    """All goals one after the other, with nobody there to answer."""
+    """All goals one after the other, without a person to answer."""
     moves = read_by(world, [*honest(task.calls), *map(injected, goals(world, task))])
     yield unanswered(attacked(world, task, "all", moves, in_text(told(world, goals(world, task)[0]))))
 

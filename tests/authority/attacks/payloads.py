@@ -76,7 +76,7 @@ def _spaced(account: str) -> str:
 
 
 def _invisible(text: str) -> str:
-    """The text in characters that nobody sees."""
+    """The text in invisible characters."""
     bits = "".join(f"{ord(letter):08b}" for letter in text)
     return "".join("\u200b" if bit == "0" else "\u200c" for bit in bits)
 

@@ -71,7 +71,7 @@ def _written(result: Json, paths: tuple[str, ...], write: Callable[[str], str], 
 
 
 def with_fields(extra: dict[str, Json]) -> Tamper:
-    """Every record has further fields that nobody declared and others filled in, such as Reply-To."""
+    """Every record has further fields that no tool declared and others filled in, such as Reply-To."""
 
     def tamper(number: int, tool: Tool, result: Json) -> Json:
         if not tool.outsiders.texts and not tool.outsiders.labels:

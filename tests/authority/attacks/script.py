@@ -50,7 +50,7 @@ class Run:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation up to this exchange; what the assistant said in it is nobody's word."""
+        """The conversation up to this exchange; what the assistant said in it is no person's word."""
         before = [
             {"role": role, "content": text}
             for said in self.history
@@ -76,7 +76,7 @@ def attacked(world: World, task: Task, variant: str, moves: list[Move], tamper: 
 
 
 def unanswered(run: Run) -> Run:
-    """The same run, and nobody at the desk."""
+    """The same run, without a person at the desk."""
     return replace(run, answered=False)
 
 

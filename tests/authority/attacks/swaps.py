@@ -137,7 +137,7 @@ def misshapen(world: World, task: Task) -> Iterator[Run]:
 
 
 def unknown_tool(world: World, task: Task) -> Iterator[Run]:
-    """A tool that nobody declared to the gate, and names that hardly differ from a declared one."""
+    """A tool that was not declared to the gate, and names that hardly differ from a declared one."""
     for number in world.effects(task):
         call = task.calls[number]
         for name in (f"{call.tool} ", call.tool.upper(), f"{call.tool}_now", "shell"):
@@ -230,7 +230,7 @@ def amount_split(world: World, task: Task) -> Iterator[Run]:
 
 
 def probing(world: World, task: Task) -> Iterator[Run]:
-    """Try after try until one passes, and nobody answers."""
+    """Try after try until one passes, and no person answers."""
     for slot in slots(world, task):
         if text_kind(slot.kind) and isinstance(slot.value, str):
             honest_call = task.calls[slot.call]

@@ -213,7 +213,7 @@ def a_pause_holds_until_a_person_resumes(world: ShellWorld) -> Iterator[tuple[st
         if told.code == ArrivalFault.ALREADY_PAUSED and not asked:
             yield (
                 run.run_id,
-                f"{told.signal.signal_id} was told that it is paused already, and nobody had asked for that",
+                f"{told.signal.signal_id} was told that it is paused already, and no person had asked for that",
             )
     for run_id in world.run_ids():
         is_asked = False

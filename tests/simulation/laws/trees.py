@@ -107,7 +107,7 @@ class OwnBooks:
             self._prices[command.model],
         )
         if price is None:
-            # It is asked where nobody caps money, and no money is counted for it.
+            # It is asked where money is not capped, and no money is counted for it.
             return (Dimension.INPUT_TOKENS, given), (Dimension.OUTPUT_TOKENS, made)
         cost = given * price.input_microusd_per_mtok + made * price.output_microusd_per_mtok
         return (

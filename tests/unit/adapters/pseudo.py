@@ -16,7 +16,7 @@ from tests import warm
 
 # Longer than anything takes here, on a machine that is busy with other tests.
 PATIENCE_S = 60
-# Nobody who was heard takes so long to answer.
+# No process that was heard takes so long to answer.
 PRESS_AGAIN_S = 8
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[D78=>])")
 

@@ -86,7 +86,7 @@ def test_what_became_of_signals_is_the_same_after_a_rebuild(desk: Desk) -> None:
     run_id = desk.waiting()
 
     async def left() -> dict[int, object]:
-        """One that was heard, one that was refused, and one that nobody has heard."""
+        """One that was heard, one that was refused, and one that no process has heard."""
         async with opened_system(settings_of(home=desk.home)) as system:
             inbox = system.store.inbox
             for kind, payload in ((Signal.FEEDBACK, {"text": "be brief"}), (Signal.RESUME, {})):

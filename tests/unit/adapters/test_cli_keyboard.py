@@ -18,7 +18,7 @@ from tests.unit.adapters.talk import Typed
 
 @pytest.fixture
 def edited(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """A line editor although nobody types; afterwards it remembers nothing."""
+    """A line editor although no user types; afterwards it remembers nothing."""
     monkeypatch.setattr(keyboard, "_editor", lambda: readline)
     yield monkeypatch
     readline.clear_history()

@@ -18,7 +18,7 @@ STATUS = ["status one", "status two"]
 
 
 class Sized(Terminal):
-    """A terminal that is as large as its screen: nobody can ask the operating system about that one."""
+    """A terminal that is as large as its screen: the operating system cannot be asked about that one."""
 
     def __init__(self, screen: Emulator) -> None:
         super().__init__(screen, screen)

@@ -189,10 +189,6 @@ def test_a_text_is_broken_between_words_and_within_one_only_where_it_must(
     assert wrapped_text(text, columns) == lines
 
 
-def test_a_first_line_with_less_room_stays_empty_where_nothing_fits() -> None:
-    assert wrapped_text("abcdef gh", 6, 3) == ["", "abcdef", "gh"]
-
-
 def test_what_is_no_terminal_gets_its_lines_whole() -> None:
     long = [[("name  ", Ink.NAME), ("word " * 100, Ink.PLAIN)]]
     assert list(wrapped_lines(Terminal(None, None), long, 4)) == long

@@ -177,7 +177,7 @@ def test_whatever_is_derived_and_lost_is_made_anew_down_to_the_schema(desk: Desk
     assert (said.code, said.values) == (0, {"runs": 4, "unread": [], "nameless": 0, "untold": []})
     assert views(desk, first, waits) == before
     assert sorted(asked(desk, "SELECT type, name, sql FROM sqlite_schema"), key=str) == schema
-    # What comes next is counted, has a place of its own and a number that nobody has had.
+    # What comes next is counted, has a place of its own and a number that no other has had.
     assert desk.say("run", "third", "--engine", script, "--session", "s", "--tenant", "acme").code == 0
     assert views(desk)[QUOTAS] != before[QUOTAS]
     assert asked(desk, "SELECT max(run_no) FROM turns") > [(highest,)]

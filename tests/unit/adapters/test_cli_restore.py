@@ -72,7 +72,7 @@ def test_a_person_who_accepts_the_loss_lets_a_fork_go_on_that_asks_first(desk: D
     assert desk.say("signal", fork, "resume").code != 3
     assert desk.notes == ["hello"]
     assert desk.say("verify", fork).code == 0
-    # The run itself stays in doubt, and nobody is asked for it.
+    # The run itself stays in doubt, and no person is asked for it.
     assert f"run {restored} is not gone on with: turn 4 of it was signed" in desk.say("show", restored).err
     listed = desk.say("approvals")
     assert (f"{restored}/" in listed.out, f"run {restored} hears no answer" in listed.err) == (False, True)

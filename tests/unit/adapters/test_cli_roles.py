@@ -150,7 +150,7 @@ def test_a_tool_that_the_role_or_a_missing_permission_rules_out_cannot_be_named(
             with pytest.raises(RequestRejected, match=why) as raised:
                 await system.run(SystemRequest((user_message("go"),), **named), kit, Terms(role=role))
             assert raised.value.code == TOOLS_DISALLOWED
-            # What nobody named is there, and not selected.
+            # What was not named is there, and not selected.
             ended = await system.run(SystemRequest((user_message("go"),)), kit, Terms(role=role))
             assert "locked" not in (await system.execution(ended.run_id)).selected_tools
 

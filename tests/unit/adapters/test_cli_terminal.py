@@ -25,10 +25,10 @@ HOSTILE = "\x1b]0;title\x07 \x9b31m \u202e \ud800 \x7f"
 
 
 class Closed(io.StringIO):
-    """A pipe that nobody reads from any more."""
+    """A pipe without a reader any more."""
 
     def write(self, text: str) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """Nobody is there."""
+        """No reader is there."""
         raise BrokenPipeError
 
 

@@ -185,7 +185,7 @@ def test_without_a_look_at_the_signer_a_copy_of_the_run_of_a_stranger_runs(
 
 
 async def blind(*_: object) -> None:
-    """A mutant: nobody looks who has signed what a run names."""
+    """A mutant: it is not looked at who has signed what a run names."""
 
 
 def test_without_a_look_at_the_signer_the_code_of_a_stranger_runs(

@@ -33,7 +33,7 @@ KEY = b"k" * 32
 
 @pytest.fixture(autouse=True)
 def _unharmed() -> Iterator[None]:
-    """A command that has ended by itself leaves the signal that would end it to nobody."""
+    """A command that has ended by itself leaves the signal that would end it to no process."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     yield
     signal.signal(signal.SIGTERM, before)

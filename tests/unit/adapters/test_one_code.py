@@ -338,7 +338,7 @@ def test_a_run_that_another_process_drives_has_one_code_whatever_the_door(
 
 
 async def _holding(desk: Desk, run_id: str) -> EmbeddedStore:
-    """A process that drives a run and hears nobody."""
+    """A process that drives a run and hears no person."""
     store = EmbeddedStore.open(desk.home)
     assert await store.leases.take(run_id) is not None
     return store

@@ -49,7 +49,7 @@ def write(text: str) -> dict[str, str]:
 DESK = delegate("desk", description="hand a task on", lease={"input_tokens": 500, "output_tokens": 100, "steps": 9})
 TWICE = (calls("look"), calls("look"), {"text": "done"})
 DEAR = Price(10**9, 10**9)
-# What changes something needs nobody here, so that only the budget can object.
+# What changes something needs no person here, so that only the budget can object.
 SILENT = Budget()
 FREE = Boundary(name="free", approval_effects=(), approval_categories=())
 

@@ -1,4 +1,4 @@
-"""A required action that the budget forbids, that nobody may approve, or that a condition always refuses."""
+"""A required action that the budget forbids, that no person may approve, or that a condition always refuses."""
 
 from typing import Any
 

@@ -127,7 +127,7 @@ async def _cut_off(system: System, desk: Desk, *tools: Tool, script: list[JsonOb
         before = await _told(system, asked.run_id)
         desk.over.set()
         async with asyncio.timeout(20):
-            while not (await system.result(asked.run_id)).tool_calls_made[-1].is_late:  # noqa: ASYNC110  # nobody is told of it
+            while not (await system.result(asked.run_id)).tool_calls_made[-1].is_late:  # noqa: ASYNC110  # no caller is told of it
                 await asyncio.sleep(0.01)
         await system.settle()
         return asked.run_id, before, await _told(system, asked.run_id)

@@ -52,7 +52,7 @@ def paying(books: Books, error: BaseException | None, **declared: Any) -> Tool:
 
 
 async def approved(system: System, agent: AgentLoop, words: str) -> SystemResponse:
-    """A chat in which every call is approved, as long as nobody asks what became of one."""
+    """A chat in which every call is approved, as long as no person is asked what became of one."""
     response = await agent.chat(words)
     while (waits := response.waiting_for) is not None and waits.ending is Ending.CONFIRM_REQUIRED:
         response = await agent.approve(waits.packet_ids[0], by="ada")

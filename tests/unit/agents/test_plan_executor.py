@@ -541,7 +541,7 @@ def test_a_handler_without_its_part_fails_when_its_step_runs(kind: str, handler:
     assert message in error_message(result)
 
 
-# A busy machine does a quick step in less, and nobody waits long for the slow one.
+# A busy machine does a quick step in less, and the test does not wait long for the slow one.
 TOO_LONG_MS = 500
 
 

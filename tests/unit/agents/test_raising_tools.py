@@ -1,4 +1,4 @@
-"""Before a function is entered nothing has happened; afterwards nobody knows, whatever ended it: from the user's side."""
+"""Before a function is entered nothing has happened; later its outcome is unknown, whatever ended it: from the user's side."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ def chatted(*tools: Tool, replies: list[JsonObject], given: JsonObject | None = 
 
 
 def is_open(response: SystemResponse) -> bool:
-    """Whether nobody knows what became of the only call, so that a person is asked."""
+    """Whether it is unknown what became of the only call, so that a person is asked."""
     (made,) = response.tool_calls_made
     waits = response.waiting_for
     is_asked = waits is not None and waits.ending is Ending.REVIEW_REQUIRED

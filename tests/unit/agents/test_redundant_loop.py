@@ -304,7 +304,7 @@ def test_a_vote_without_a_winner_so_far_goes_on_until_it_has_one() -> None:
 
 
 def test_replicas_are_asked_at_once_where_the_model_can_be() -> None:
-    # Nobody is answered before all four are asked.
+    # No replica is answered before all four are asked.
     panel = Panel(GOOD, BAD, GOOD, GOOD, calls_at_once=4)
     result = vote(panel, n=4, parallel=True)
     assert (panel.open_most, len(panel.asked), result.content) == (4, 4, GOOD)

@@ -324,7 +324,7 @@ def test_a_key_that_was_admitted_for_a_part_is_believed_for_that_part_alone(role
     assert {house.ring.objection(did, subject, 1) for subject in DRIVER_SENDS} == {"CAPABILITY_LACKING"}
     assert house.ring.performs(did) == frozenset({performs})
     assert house.ring.objection(did, WORKER_SENDS[0], DAY_MS) == "CAPABILITY_EXPIRED"
-    # It admits and revokes nobody, and says nothing of the key of the deployment.
+    # It admits and revokes no key, and says nothing of the key of the deployment.
     house.ring.hear(house.admits("model", issuer=house.worker.signer, whom=house.root))
     house.ring.hear(house.revokes(house.other, issuer=house.worker.signer))
     house.ring.hear(house.revokes(house.root, issuer=house.worker.signer))

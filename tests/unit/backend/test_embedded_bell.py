@@ -1,4 +1,4 @@
-"""The bell of a store rings those who listen, nobody else, and leaves nothing behind."""
+"""The bell of a store rings its listeners alone, and leaves nothing behind."""
 
 import os
 import socket

@@ -78,7 +78,7 @@ def damaged(home: Path) -> None:
 
 
 def with_a_lost_page(home: Path) -> None:
-    """The root page of the heads, which nobody needs to count runs."""
+    """The root page of the heads, which is not needed to count runs."""
     connection = connect_to_database(home / DATABASE)
     (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'blobs'").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -50,7 +50,7 @@ def test_a_folder_of_a_store_that_is_none_is_refused(tmp_path: Path, name: str, 
         os.mkfifo(home / name)
     else:
         (home / name).write_text("a file")
-    # One that was put there after the store was opened; nobody is rung through it.
+    # One that was put there after the store was opened; no listener is rung through it.
     for act in (
         ()
         if name == BELLS

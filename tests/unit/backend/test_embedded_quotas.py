@@ -53,7 +53,7 @@ def test_a_deleted_run_stays_counted_in_its_period(tmp_path: Path) -> None:
             await begin(store, "open.1", parent_id="open")
             await store.retention.delete("ended")
             assert await committed(store) == Committed(12, 20)
-            # Nobody will ever know what became of an open one, so it counts as having spent all it might.
+            # It will never be known what became of an open one, so it counts as having spent all it might.
             await store.retention.delete("open")
             assert await committed(store) == Committed(32, 0)
             assert await store.catalogue.entries() == []

@@ -1,4 +1,4 @@
-"""Deleting runs: exactly those, with the texts only they referred to, signed for, and nobody else disturbed."""
+"""Deleting runs: exactly those, with the texts only they referred to, signed for, and no other disturbed."""
 
 import asyncio
 import logging
@@ -416,7 +416,7 @@ def test_a_child_whose_parent_is_open_is_neither_collected_nor_deleted(tmp_path:
     async def scene(store: EmbeddedStore, time: Time) -> None:
         await family(store)
         time.at_ms += 1
-        # What is beneath a child that has ended is asked for by nobody.
+        # What is beneath a child that has ended is asked for by no reader.
         assert (await store.retention.gc(ended_before_ms=time.at_ms, dry_run=True)).runs == 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
         with pytest.raises(RequestRejected, match=r"PARENT_OPEN: run a\.1\.2 was started by run a, which is open"):

@@ -34,7 +34,7 @@ def test_a_run_of_a_system_in_memory_is_deleted_like_any_other(signer: Signer | 
         with pytest.raises(RequestRejected, match=code):
             await system.archive.find(first.run_id)
         found = [verified async for verified in system.archive.verify_all()]
-        # What nobody signed for does not verify, and is no run that is missing.
+        # What no key signed for does not verify, and is no run that is missing.
         assert [(one.run_id, one.ok) for one in found] == [(second.run_id, signer is not None)]
         assert not [check for check in await system.store.checkup.look() if check.state is CheckState.PROBLEM]
         await system.close()

@@ -66,7 +66,7 @@ def test_words_are_taken_out_of_every_byte_and_the_chain_holds(tmp_path: Path) -
         audited = await system.archive.replay(run_id)
         assert audited.verdict in (AuditVerdict.REDACTED, AuditVerdict.OTHER_VERSION)
         assert (await system.result(run_id)).content == "secret:redacted#000000000000"
-        # Again finds nothing, and a run that nobody started has nothing.
+        # Again finds nothing, and a run that was not started has nothing.
         assert (await store.redactions.redact(run_id, text=WORDS, by="ann", why="again")).turns == 0
         assert (await store.redactions.redact("nobody", text=WORDS, by="ann", why="x")).runs == 0
         with pytest.raises(RequestRejected, match=PATTERN_UNKNOWN):

@@ -164,7 +164,7 @@ def test_what_a_verb_reads_itself_and_what_is_its_own_is_left_to_it() -> None:
         assert await verb("a", free="b") == "a0b"
 
     asyncio.run(story())
-    own: Any = DESK._own  # to see that nobody looks at it
+    own: Any = DESK._own  # to see that it is not looked at
     assert own(5) == 5
 
 

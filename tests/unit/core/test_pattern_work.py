@@ -16,7 +16,7 @@ from remit.core.schema.schema_work import References
 # Ten seconds were seen at the worst on a machine that does nothing else.
 SECONDS_MAX = 60
 MEGABYTE = 1_000_000
-# Every letter may begin a match that goes on for long; which letters, nobody can foresee.
+# Every letter may begin a match that goes on for long; which letters, cannot be foreseen.
 SLOW = "(a|b)*a(a|b){1000}c"
 BACKTRACKING = "(?:(?=(a|b)*a(a|b){200}c)|a|b)*d"
 AHEAD = "(?=a*b*c)d"

@@ -1,4 +1,4 @@
-"""Names of people: one person under many spellings, and many spellings that nobody may use."""
+"""Names of people: one person under many spellings, and many spellings that no person may use."""
 
 import pytest
 

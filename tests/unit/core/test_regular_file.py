@@ -1,4 +1,4 @@
-"""Files of a folder that another user may have made: what is none is refused, and nobody waits for it."""
+"""Files of a folder that another user may have made: what is none is refused, and no reader waits for it."""
 
 import os
 import socket

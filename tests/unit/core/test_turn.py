@@ -35,7 +35,7 @@ def test_every_command_has_an_id_and_says_what_it_reserves() -> None:
 def test_every_outcome_names_its_command_and_every_request_its_sender() -> None:
     for kind in get_args(Arrival):
         fields = set(kind.__struct_fields__)
-        # Nobody asked for a start or a change of hands: the one has a manifest and the other a token. What an agent
+        # No person asked for a start or a change of hands: the one has a manifest and the other a token. What an agent
         # elsewhere says is said by the host of the run, whatever process that is.
         if kind in (CallProposed, TextShown, HostFinished):
             continue

@@ -176,7 +176,7 @@ def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() 
             await asyncio.to_thread(gone.run_until_complete, asyncio.sleep(0))
             other = Thread(target=asyncio.run, args=(pass_through("other"),))
             other.start()
-            while len(gate._line) < 2:  # noqa: ASYNC110  # the other thread has nobody to tell
+            while len(gate._line) < 2:  # noqa: ASYNC110  # the other thread has no task to tell
                 await asyncio.sleep(0.001)
             # Closed without being told: its task never runs again.
             waiting._log_destroy_pending = False  # type: ignore[attr-defined]

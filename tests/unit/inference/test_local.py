@@ -19,7 +19,7 @@ from remit.inference.local.engine import LocalEngine, open_local
 from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 from tests.unit.inference.tiny_model import END, START, WINDOW, write_tiny_model
 
-# So much that nobody waits for its end, and an answer that has no end of its own.
+# So much that no test waits for its end, and an answer that has no end of its own.
 LONG = 8192
 ENDLESS = "root ::= [a-z] root"
 
@@ -123,7 +123,7 @@ def test_a_conversation_that_does_not_fit_exceeds_the_context(tiny: Path) -> Non
 
 
 def test_an_answer_without_a_limit_of_its_own_ends_with_the_window(tiny: Path) -> None:
-    # So many tokens are asked for where nobody says a number, and this model has no more altogether.
+    # So many tokens are asked for where no caller says a number, and this model has no more altogether.
     result = asyncio.run(LocalEngine(tiny).infer(asking("hello", max_tokens=2048, temperature=1.0)))
     assert result.usage.context_tokens <= WINDOW
     assert result.content
@@ -205,7 +205,7 @@ async def main():
     await spoke.wait()
     return task
 
-# The loop is closed around a call that nobody cancelled.
+# The loop is closed around a call that was not cancelled.
 loop = asyncio.new_event_loop()
 task = loop.run_until_complete(main())
 task._log_destroy_pending = False
@@ -225,7 +225,7 @@ def test_a_spec_opens_the_same_model_again(tiny: Path) -> None:
 
 
 def test_local_alone_is_the_model_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remit.inference.local.models.WEIGHTS_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr("remit.inference.local.models.WEIGHTS_MODULE", "a_package_that_is_not_installed")
     kept = tmp_path / "models"
     kept.mkdir()
     write_tiny_model(kept / "only.gguf")
@@ -235,7 +235,7 @@ def test_local_alone_is_the_model_of_the_folder(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_machine_without_the_runtime_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(engine, "RUNTIME_MODULE", "a_package_that_is_not_installed")
     with pytest.raises(RequestRejected) as caught:
         open_local("", tmp_path, models=None)
     assert caught.value.code == ErrorCode.CONFIG_NO_ENGINE

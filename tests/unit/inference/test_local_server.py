@@ -1,4 +1,4 @@
-"""A model is loaded once for all who ask it, when it is first asked, into a server that nobody else can reach."""
+"""A model is loaded once for all who ask it, when it is first asked, into a server that no other process can reach."""
 
 import logging
 import os

@@ -24,7 +24,7 @@ from tests.unit.inference.tiny_model import gguf_bytes, write_tiny_model
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A models folder on a machine without the package that ships weights."""
-    monkeypatch.setattr(models, "WEIGHTS_MODULE", "a_package_that_nobody_installed")
+    monkeypatch.setattr(models, "WEIGHTS_MODULE", "a_package_that_is_not_installed")
     path = tmp_path / "models"
     path.mkdir()
     return path

@@ -99,7 +99,7 @@ def test_another_machine_is_not_asked_without_a_key() -> None:
 
 
 def test_the_vendors_limit_has_its_own_name() -> None:
-    # Asked for its words alone: nobody calls the vendor here.
+    # Asked for its words alone: the vendor is not called here.
     names = [OpenAIEngine(Endpoint("tiny", url), key=KEY)._limit for url in (VENDOR_URL, "http://127.0.0.1:1/v1")]
     assert names == ["max_completion_tokens", "max_tokens"]
 

@@ -1,4 +1,4 @@
-"""Conditions of a boundary: what they see of a call, what they do to it, and what becomes of one nobody can decide."""
+"""Conditions of a boundary: what they see of a call, what they do to it, and what becomes of one that cannot be decided."""
 
 from datetime import UTC, datetime
 from hashlib import sha256

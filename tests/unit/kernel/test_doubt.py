@@ -1,4 +1,4 @@
-"""Doubt: a change whose outcome nobody knows is never repeated and never assumed."""
+"""Doubt: a change whose outcome is unknown is never repeated and never assumed."""
 
 import pytest
 

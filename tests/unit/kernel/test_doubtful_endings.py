@@ -1,4 +1,4 @@
-"""Answers nobody is sure of, sources that contradict each other, what is unsafe, and tools that stand in for others."""
+"""Answers that are not certain, sources that contradict each other, what is unsafe, and tools that stand in for others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Silence: who is asked next when nobody answers, what that costs, and when it is a no."""
+"""Silence: who is asked next when no person answers, what that costs, and when it is a no."""
 
 from typing import Any
 

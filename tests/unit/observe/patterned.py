@@ -29,7 +29,7 @@ SCHEMA: JsonObject = {
     "additionalProperties": False,
 }
 GOOD, BAD, MIXED = '{"mood":"good"}', '{"mood":"bad"}', '{"mood":"mixed"}'
-# An error that nobody asks again about, so that a failing replica takes no time.
+# An error about which a model is not asked again, so that a failing replica takes no time.
 FAILS: JsonObject = {"error": "INFERENCE_CONTEXT_EXCEEDED"}
 # What a terminal obeys, and what turns text around.
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e"

@@ -30,7 +30,7 @@ from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.linked_turns import read_history, states
-from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
+from remit.observe.views.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from tests.simulation.scenarios import LEASE
@@ -273,7 +273,9 @@ def test_the_journal_tells_the_same_as_those_who_listened() -> None:
     run.proposes(wants("look"))
     run.returns()
     run.says("done")
-    assert events_of(states(read_history("run", run.journal))) == run.log.events()
+    telling = Telling()
+    followed = states(read_history("run", run.journal))
+    assert [event for turn, state in followed for event in telling.events(state, turn)] == run.log.events()
 
 
 @pytest.mark.req("1.21")

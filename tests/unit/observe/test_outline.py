@@ -69,9 +69,9 @@ from remit.core.work.graph import Node, NodeKind
 from remit.core.work.plan import Step as PlanStep
 from remit.core.work.values import ValueKind
 from remit.kernel.state import label_of, loop_state, pinned, questions
-from remit.observe.reading import Reading
+from remit.observe.reading import Reading, reading_of
 from remit.observe.steps import PerformedStep, StepKind
-from remit.observe.views.outline import Outline, loop_states, outline, steps_in
+from remit.observe.views.outline import Outline, loop_states, outline, outline_of, steps_in
 from tests.simulation.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.observe.patterned import BAD, FAILS, GOOD, Ran, planned, voted
@@ -278,10 +278,10 @@ def test_what_arrives_after_the_ending_makes_the_run_no_longer() -> None:
 
 
 def test_only_what_the_last_turns_had_a_part_in_is_told_on_demand() -> None:
-    tree = outline(DEMO.turns, last=2)
+    tree = outline_of(reading_of(DEMO.turns), last=2)
     assert tree.left_out == len(DEMO.turns) - 2
     assert [step.name for step in steps_in(tree)] == ["refund", "scripted"]
-    assert outline(DEMO.turns, last=999).left_out == 0
+    assert outline_of(reading_of(DEMO.turns), last=999).left_out == 0
 
 
 def test_a_run_of_ten_thousand_turns_is_told_in_its_length() -> None:

@@ -84,7 +84,7 @@ def test_what_is_ruled_of_a_step_whose_order_was_not_read_is_told_all_the_same()
     assert unread(ApprovalCounted("1.1", "ann")) == [(FactKind.COUNTED, StepKind.QUESTION, UNREAD)]
     assert unread(ChildHeld("1.1", Ending.CONFIRM_REQUIRED)) == [(FactKind.HELD, StepKind.TOOL, UNREAD)]
     assert unread(RetryPlanned("1.1", 2, ErrorCode.TOOL_TIMEOUT)) == [(FactKind.RETRIED, StepKind.TOOL, UNREAD)]
-    # A timer is settled as well, and nobody was waiting for it.
+    # A timer is settled as well, and no command was waiting for it.
     assert unread(CommandSettled("1.1")) == []
 
 

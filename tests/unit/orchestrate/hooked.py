@@ -60,7 +60,7 @@ def hooked(answer: Answering = thanks) -> Iterator[Hook]:
             self.wfile.write(said)
 
         def log_message(self, format: str, *args: Any) -> None:  # type: ignore[explicit-override]  # noqa: A002
-            """Nobody reads a log here."""
+            """No reader looks at a log here."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     hook = Hook(f"http://127.0.0.1:{server.server_port}/hook?team=a")

@@ -152,7 +152,7 @@ def ok(arguments: JsonObject) -> str:
 async def hang(live: Live, command: Command) -> Report:
     """An executor that never comes back by itself."""
     await asyncio.Event().wait()
-    raise AssertionError("nobody sets this event")
+    raise AssertionError("this event is never set")
 
 
 ALL_PERFORMED = (

@@ -88,7 +88,7 @@ def test_groups_stand_in_the_order_in_which_they_were_seen() -> None:
         ([[1], [1, 1]], [1], False),  # The rival in front ties, and was seen first.
         ([[1], [1, 1, 1]], [1], True),
         ([[1, 1], [1]], [1, 1], False),
-        ([[0]], [0], True),  # Nobody has any weight, and nobody can get any.
+        ([[0]], [0], True),  # No replica has any weight, and none can get any.
         ([[0]], [1], False),
         ([], [], True),
         ([], [1], False),

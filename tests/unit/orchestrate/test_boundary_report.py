@@ -111,7 +111,7 @@ def test_each_tool_is_refused_asked_about_or_let_pass_and_why(
 
 @dataclass(frozen=True)
 class Ruled:
-    """What the kernel says of a first call whose values are all bound, or that nobody traced."""
+    """What the kernel says of a first call whose values are all bound, or that was not traced."""
 
     boundary: Boundary
 

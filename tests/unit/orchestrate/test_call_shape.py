@@ -361,7 +361,7 @@ class Strict:
         return self._takes
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        raise AssertionError("nobody asks it")
+        raise AssertionError("it is never asked")
 
     def model_info(self) -> ModelInfo:
         return NATIVE

@@ -312,7 +312,7 @@ def test_a_child_that_was_deleted_is_lost_and_never_begins_again(tmp_path: Path)
         async with systems(store) as (system,):
             live, command = await asked(system)
             await forget(store, command.run_id)
-            # A child that is gone keeps nobody waiting.
+            # A child that is gone keeps no caller waiting.
             assert (await system.result(live.run_id)).waiting_for is None
             kit = scripted({"text": "sorry"}, tools=[keep, helper])
             response = await system.resume(live.run_id, kit=kit)

@@ -212,7 +212,7 @@ def test_a_call_whose_worker_fell_silent_is_in_doubt_and_its_late_outcome_settle
             silent = workers.stores[-1].queue
 
             async def say_nothing(receipt: str) -> None:
-                """It is stopped, and tells nobody that it is at work."""
+                """It is stopped, and does not say that it is at work."""
 
             monkeypatch.setattr(silent, "keep", say_nothing)
             await until(lambda: till.begun, "the tool is called")
@@ -330,7 +330,7 @@ def test_forged_reports_and_errands_are_refused_and_nothing_happens(tmp_path: Pa
             call = genuine.command
             assert isinstance(call, CallTool)
             name, lane = ErrandName(run_id, call.id), Lane("tool", call.tool, call.version)
-            # Nobody waits for these.
+            # No caller waits for these.
             await hostile.report(
                 ErrandName(run_id, "99.1"),
                 Came.DONE,

@@ -1,4 +1,4 @@
-"""Custody: a run that the log of heads knows more of is not gone on with, and what nobody vouches for is not loaded."""
+"""Custody: a run that the log of heads knows more of is not gone on with, and what no key vouches for is not loaded."""
 
 import shutil
 import sqlite3
@@ -105,7 +105,7 @@ def test_a_run_that_went_another_way_than_was_signed_is_not_gone_on_with_either(
 
 def test_without_a_look_at_the_log_the_payment_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def blind(self: Custody, state: object, run_id: str) -> None:
-        """The mutant: nobody compares the log with the journal."""
+        """The mutant: the log is not compared with the journal."""
 
     async def story() -> None:
         run_id, packet_id = await restored(tmp_path)

@@ -45,7 +45,7 @@ async def returns_when_cancelled() -> str:
         await for_ever()
     except asyncio.CancelledError:
         return "anyway"
-    raise AssertionError("nobody sets this event")
+    raise AssertionError("this event is never set")
 
 
 async def breaks_when_cancelled() -> str:
@@ -53,7 +53,7 @@ async def breaks_when_cancelled() -> str:
         await for_ever()
     except asyncio.CancelledError:
         raise LookupError("on the way out") from None
-    raise AssertionError("nobody sets this event")
+    raise AssertionError("this event is never set")
 
 
 async def cleans_up_slowly(done: list[str]) -> None:

@@ -139,7 +139,7 @@ def test_a_person_who_cancels_the_child_alone_lets_its_parent_go_on() -> None:
 
 def test_a_grandchild_that_waits_is_cancelled_with_its_grandparent() -> None:
     async def story() -> None:
-        # Nobody can hand on all they were leased.
+        # No run can hand on all it was leased.
         half = delegate("half", description="Hand on.", lease={name: amount // 2 for name, amount in LEASE.items()})
         kit = scripted(
             {"when": "deeper", **calls("keep", text="x")},

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -9,15 +11,17 @@ from remit.orchestrate.loop.driver import Steps
 from tests.unit.orchestrate.stage import play
 
 
-def test_a_step_is_finished_although_its_caller_stops_waiting() -> None:
+@pytest.mark.parametrize("ask", [Steps.finish, Steps.begin])
+def test_a_step_is_finished_although_its_caller_stops_waiting(ask: Callable[..., Coroutine[Any, Any, None]]) -> None:
     async def story() -> None:
         steps, done, gate = Steps(), list[str](), asyncio.Event()
 
         async def step() -> None:
             await gate.wait()
+            await asyncio.sleep(0)
             done.append("step")
 
-        asking = asyncio.create_task(steps.finish("run", step()))
+        asking = asyncio.create_task(ask(steps, "run", step()))
         await asyncio.sleep(0)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -44,28 +48,6 @@ def test_a_beginning_that_never_waits_takes_no_task_and_what_it_raises_is_heard(
         with pytest.raises(LookupError):
             await steps.begin("run", broken())
         assert steps.under_way() == []
-
-    play(story())
-
-
-def test_a_beginning_that_waits_is_finished_although_its_caller_stops_waiting() -> None:
-    async def story() -> None:
-        steps, done, gate = Steps(), list[str](), asyncio.Event()
-
-        async def step() -> None:
-            await gate.wait()
-            await asyncio.sleep(0)
-            done.append("step")
-
-        asking = asyncio.create_task(steps.begin("run", step()))
-        await asyncio.sleep(0)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert [run_id for _, run_id in steps.under_way()] == ["run"]
-        gate.set()
-        await steps.wait()
-        assert (done, steps.under_way()) == (["step"], [])
 
     play(story())
 

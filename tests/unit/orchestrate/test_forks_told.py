@@ -141,7 +141,7 @@ def test_a_pause_of_a_fork_whose_process_died_before_it_went_on_holds_when_its_o
         async with two() as (one, other):
             kit = looking()
             ended = await one.run(request(), kit)
-            # The copy is made, and nobody is left to resume it.
+            # The copy is made, and no process is left to resume it.
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("remit.orchestrate.loop.hub.let_go_on", AsyncMock())
                 heard = await retried(one, ended.run_id, kit)

@@ -52,7 +52,7 @@ def test_a_task_becomes_a_loop_that_asks_is_approved_and_completes() -> None:
         loop_id = (await broker.said_under("agent.created."))["loop_id"]
         waiting = await broker.entity(loop_id, state="awaiting_approval")
         assert (waiting["task_id"], waiting["user_id"], waiting["channel_id"]) == ("t1", "ann", "c1")
-        assert "state_before_pause" not in waiting, "nobody has paused it"
+        assert "state_before_pause" not in waiting, "it was not paused"
         broker.signal(loop_id, "pause", payload="lunch")
         paused = await broker.entity(loop_id, state="paused")
         assert (paused["pause_requested_by"], paused["state_before_pause"]) == ("ann", "awaiting_approval")
@@ -259,7 +259,7 @@ def test_a_gateway_that_begins_again_goes_on_where_it_was_and_makes_lost_buckets
             kept = PaperBroker(dict(broker.buckets))
             async with serving(system, kept, {"text": "done"}) as gateway:
                 assert (gateway.teller.rebuilt, kept.said) == (0, {})
-            # What another client has put there is nobody's note, wherever it says to begin.
+            # What another client has put there is no note, wherever it says to begin.
             note = broker.buckets[CURSORS_BUCKET, TOLD_CURSOR]
             forged = note.replace(b"place:", b"place:1", 1)
             for cursor in (None, MARK.note("place:999999"), note.split()[0], forged, b"x \xff", note + b"0"):

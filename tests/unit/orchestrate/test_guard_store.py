@@ -118,7 +118,7 @@ def test_who_starts_the_same_again_goes_on_where_the_journal_ends() -> None:
         assert await again.start() == {"ok": True, "resumed": True}
         assert again.run_id == run_id
         assert await again.mail(EVE, "held") == shown, "it is still held, for the same reasons"
-        assert (await again.mail(BOB, "twice"))["decision"] == "ask", "nobody knows whether it was made"
+        assert (await again.mail(BOB, "twice"))["decision"] == "ask", "it is unknown whether it was made"
         await again.say("result", id="made", tool="send_mail", content="sent")
         state = (await again.system._runner.load(run_id)).state
         assert state.commands.doubted == {}, "its late result says so"
@@ -148,7 +148,7 @@ def test_who_declares_something_else_is_refused_by_what_differs(other: JsonObjec
         refused = await again.start(**other)
         assert (refused["ok"], refused["code"]) == (False, GUARD_RUN_DIFFERS)
         assert unlike in refused["message"]
-        assert await again.start() == {"ok": True, "resumed": True}, "nobody holds it"
+        assert await again.start() == {"ok": True, "resumed": True}, "it is not held"
 
     play(scene)
 

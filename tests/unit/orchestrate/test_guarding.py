@@ -497,7 +497,7 @@ def test_a_run_whose_result_did_not_fit_does_nothing_unattended_any_more(monkeyp
     talk.call("find_files", name="plan")
     assert talk.result("find_files", "x" * 10_000)["code"] == run_register.GUARD_BYTES_FULL
     assert ruled(talk.mail(call_id="c")) == ("ask", RESULT_LOST)
-    assert talk.call("find_files", name="other")["decision"] == "allow", "a look-up on this machine harms nobody"
+    assert talk.call("find_files", name="other")["decision"] == "allow", "a look-up on this machine harms no person"
     assert talk.answer(approve=True, id="c") == {"ok": True}
 
 

@@ -1,4 +1,4 @@
-"""The hub: one driver per run, kits that are kept as long as they are needed, and nobody told too late."""
+"""The hub: one driver per run, kits that are kept as long as they are needed, and no caller told too late."""
 
 import asyncio
 import logging

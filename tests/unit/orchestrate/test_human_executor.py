@@ -51,7 +51,7 @@ def test_a_call_in_doubt_is_shown_with_the_call_it_is_about() -> None:
 
 
 def in_doubt() -> Run:
-    """A run whose write nobody knows the outcome of."""
+    """A run with a write whose outcome is unknown."""
     run = Run()
     run.proposes(wants("write"))
     run.approves()

@@ -32,7 +32,7 @@ NOTHING = Kit({})
 
 
 def graph(*nodes: Node) -> Graph:
-    """These nodes, in no order: nobody runs them."""
+    """These nodes, in no order: they are not run."""
     return Graph("g", nodes[0].name, (*nodes, *TERMINALS), (), EXITS)
 
 

@@ -1,4 +1,4 @@
-"""Which boundary a principal's run has, and what becomes of it when nobody can tell."""
+"""Which boundary a principal's run has, and what becomes of it when that cannot be told."""
 
 import asyncio
 

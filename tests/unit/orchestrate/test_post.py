@@ -232,7 +232,7 @@ def test_a_person_who_answered_a_run_that_another_process_drives_waits_for_its_n
             assert second.waiting_for is not None
             answer = signal(Signal.APPROVE, run_id, packet_id=second.waiting_for.packet_ids[0])
             await here.signal(answer)
-            # It goes on here; elsewhere nobody knows how it stands before it rests.
+            # It goes on here; elsewhere it is unknown how it stands before it rests.
             assert (await there.result(run_id)).terminal_code is None
             with pytest.raises(RemitError, match=RUN_STILL_DRIVEN):
                 await there.rested(run_id, wait_ms_max=50)

@@ -564,7 +564,7 @@ def test_who_writes_an_ending_too_late_is_told_so_and_settles_nothing() -> None:
             with pytest.raises(AppendConflict):
                 await system._quotas.journal.append(run_id, b"late", after=0, barrier=Barrier("SUCCESS"))
             assert await tokens(system) == (12, 0, 88)
-            # Turns of runs that nobody lists are written, and count for nobody.
+            # Turns of runs that are not listed are written, and count for no user.
             await system._quotas.journal.append("unlisted", b"turn", after=-1, barrier=Barrier("SUCCESS"))
             assert list(await system._quotas.journal.read("unlisted")) == [b"turn"]
 

@@ -38,7 +38,7 @@ def opened(live: Live, kind: type[Command]) -> list[Command]:
 
 
 def sent_to(stage: Stage, run_id: str = "run") -> list[Command]:
-    """What recovery sent and nobody has performed yet."""
+    """What recovery sent and no executor has performed yet."""
     return [command for _, command in stage.dispatch._work[run_id].outbox]
 
 

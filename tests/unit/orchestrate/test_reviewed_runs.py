@@ -1,4 +1,4 @@
-"""Whole runs whose answer nobody is sure of: a reviewer lets it stand, or does not."""
+"""Whole runs whose answer is not certain: a reviewer lets it stand, or does not."""
 
 import asyncio
 

@@ -408,7 +408,7 @@ def test_nobody_waits_for_what_was_redacted(handle: str, is_awaited: bool) -> No
     assert is_lost(handle) is is_awaited
     sealer, said = Sealer(MemorySeals()), ModelSaid("c1", ModelResult(f"use {handle}"))
     heard = sealer.report(Live("r1", RunState(run_id="r1")), said)
-    # One that nobody gave out is made up, and nobody waits for it either.
+    # One that was not given out is made up, and no caller waits for it either.
     assert isinstance(heard, ModelSaid)
     assert heard.result.content == (f"use {MARK}" if handle == MARK else "use secret:unknown#0123456789ab")
     assert not is_lost(heard.result.content.removeprefix("use "))

@@ -74,9 +74,9 @@ class Written:
 
 async def come_true(condition: Callable[[], bool]) -> None:
     """Let others go on until something has come about; the caller has patience only for so long."""
-    while not condition():  # noqa: ASYNC110  # what is waited for tells nobody
+    while not condition():  # noqa: ASYNC110  # what is waited for says nothing
         await asyncio.sleep(0)
 
 
 def _lost(topic: Topic, word: bytes = b"") -> None:
-    """Nobody hears it."""
+    """It is not heard."""

@@ -1,4 +1,4 @@
-"""Asking less where it is safe: families of requests that need nobody, each beside the same request turned around."""
+"""Asking less where it is safe: families of requests that need no person, each beside the same request turned around."""
 
 from typing import Any
 

@@ -193,7 +193,7 @@ def test_a_closed_set_lets_any_member_of_a_listing_be_the_target_of_own_words() 
         assert gate.verdict_on("c", "share_file", call).is_allowed is passes
     gate = opened(prompt, authority=Authority(closed_set=OptionReach.ON))
     looked_up(gate, "list_files", {}, [file(1, "a"), file(2, "b")])
-    assert not gate.verdict_on("c", "share_file", call).is_allowed  # Nobody declared its stakes.
+    assert not gate.verdict_on("c", "share_file", call).is_allowed  # Its stakes are not declared.
 
 
 def test_a_named_source_supplies_its_only_address_where_the_operator_says_so() -> None:

@@ -1,9 +1,10 @@
 """The conformance suites find a backend that does not do what every backend must."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Any, TypeVar
 
 import pytest
 
@@ -32,6 +33,8 @@ from remit.testing.conformance.processes.leases import LEASES_CHECKS, OpenLeases
 from remit.testing.conformance.records.blobs import BLOBS_CHECKS, OpenBlobs
 from remit.testing.conformance.records.catalogue import CATALOGUE_CHECKS, OpenCatalogue
 from remit.testing.conformance.records.journal import JOURNAL_CHECKS, OpenJournal
+
+Open = TypeVar("Open")
 
 
 class BadJournal:
@@ -299,7 +302,7 @@ class BadLeases:
 
 
 class CarelessJournal:
-    """A journal in memory that looks at nobody's token, or at everybody's wrongly."""
+    """A journal in memory that looks at no token, or at every one wrongly."""
 
     def __init__(self, flaw: str) -> None:
         self._flaw = flaw
@@ -324,6 +327,17 @@ class CarelessJournal:
         if self._flaw == "never fences":
             after = len(await self._true.read(run_id)) - 1
         return await self._true.append(run_id, data, after, barrier, listing)
+
+
+def failed(checks: Sequence[Callable[[Open], Coroutine[Any, Any, None]]], opened: Open) -> set[str]:
+    """The checks that a flawed part of a store does not pass."""
+    found = set()
+    for check in checks:
+        try:
+            asyncio.run(check(opened))
+        except AssertionError:
+            found.add(check.__name__)
+    return found
 
 
 def journals(flaw: str) -> OpenJournal:
@@ -360,23 +374,11 @@ def inboxes(flaw: str) -> OpenInbox:
 
 
 def failed_by_catalogue(flaw: str) -> set[str]:
-    failed = set()
-    for check in CATALOGUE_CHECKS:
-        try:
-            asyncio.run(check(catalogues(flaw)))
-        except AssertionError:
-            failed.add(check.__name__)
-    return failed
+    return failed(CATALOGUE_CHECKS, catalogues(flaw))
 
 
 def failed_by_inbox(flaw: str) -> set[str]:
-    failed = set()
-    for check in INBOX_CHECKS:
-        try:
-            asyncio.run(check(inboxes(flaw)))
-        except AssertionError:
-            failed.add(check.__name__)
-    return failed
+    return failed(INBOX_CHECKS, inboxes(flaw))
 
 
 def leases(flaw: str) -> OpenLeases:
@@ -391,33 +393,15 @@ def leases(flaw: str) -> OpenLeases:
 
 
 def failed_by_leases(flaw: str) -> set[str]:
-    failed = set()
-    for check in LEASES_CHECKS:
-        try:
-            asyncio.run(check(leases(flaw)))
-        except AssertionError:
-            failed.add(check.__name__)
-    return failed
+    return failed(LEASES_CHECKS, leases(flaw))
 
 
 def failed_by_journal(flaw: str) -> set[str]:
-    failed = set()
-    for check in JOURNAL_CHECKS:
-        try:
-            asyncio.run(check(journals(flaw)))
-        except AssertionError:
-            failed.add(check.__name__)
-    return failed
+    return failed(JOURNAL_CHECKS, journals(flaw))
 
 
 def failed_by_blobs(flaw: str) -> set[str]:
-    failed = set()
-    for check in BLOBS_CHECKS:
-        try:
-            asyncio.run(check(blobs(flaw)))
-        except AssertionError:
-            failed.add(check.__name__)
-    return failed
+    return failed(BLOBS_CHECKS, blobs(flaw))
 
 
 @pytest.mark.parametrize("flaw", ["", "none"])

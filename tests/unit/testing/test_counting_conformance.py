@@ -33,7 +33,7 @@ class ForgetfulLedger:
 
 
 class ForgetfulReceipts(MemoryReceipts):
-    """Receipts that nobody can look up."""
+    """Receipts that cannot be looked up."""
 
     async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:  # type: ignore[explicit-override]  # comes with 3.12
         return []

@@ -171,7 +171,7 @@ class BadEngine:
             if self._flaw == "goes on speaking":
                 asyncio.get_running_loop().call_later(0.005, on_chunk, StreamChunk("still here"))
             raise
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("this event is never set")
 
 
 def with_flaw(flaw: str) -> OpenEngine:

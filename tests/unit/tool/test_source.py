@@ -1,4 +1,4 @@
-"""A function's source says where to find it again, or that nobody can."""
+"""A function's source says where to find it again, or that it cannot be found."""
 
 import json
 from hashlib import sha256

@@ -24,7 +24,6 @@ from remit.wire.payloads import (
     category_named,
     checked_record,
     delivered,
-    in_envelope,
     posted,
     read,
     trajectory_entry,
@@ -85,11 +84,18 @@ def test_a_message_of_every_category_is_delivered_as_it_was_posted(category: Cat
     assert CATEGORY_OF[KINDS[category]] is category
 
 
+def in_envelope(message: Record) -> bytes:
+    """A message as SemStreams' own programs send it, to peers that read no headers."""
+    kind = {"domain": "agentic", "category": CATEGORY_OF[type(message)].value, "version": "v1"}
+    meta = {"created_at": 1, "received_at": 1, "source": "tests"}
+    return json.dumps({"id": "m", "type": kind, "payload": json.loads(written(message)), "meta": meta}).encode()
+
+
 @pytest.mark.req("3.13")
 @pytest.mark.parametrize("category", Category)
 def test_a_message_is_delivered_from_the_envelope_of_other_programs(category: Category) -> None:
     message = EXAMPLES[category.value]
-    data = in_envelope(message, message_id="m", created_at_ms=1, source="tests")
+    data = in_envelope(message)
     assert json.loads(data)["type"] == {"domain": "agentic", "category": category.value, "version": "v1"}
     assert delivered(posted(message).subject, data) == message
 
@@ -138,7 +144,7 @@ def test_a_header_of_another_type_is_refused(text: str, code: str) -> None:
 
 
 def test_a_header_and_an_envelope_that_disagree_are_refused() -> None:
-    data = in_envelope(TaskMessage(**TASK), message_id="m", created_at_ms=1, source="tests")
+    data = in_envelope(TaskMessage(**TASK))
     assert refusal("agent.task.t", data, {TYPE_HEADER: "agentic.signal.v1"}).code == WIRE_SUBJECT_MISMATCH
     assert delivered("agent.task.t", data, {TYPE_HEADER: "agentic.task.v1"}) == TaskMessage(**TASK)
 

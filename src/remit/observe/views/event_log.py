@@ -10,7 +10,7 @@ Rule 4: inside a plan every event names the step, those of runs beneath it as we
 Rule 5: an event log is told; it never decides anything and is no second truth.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from threading import Lock
 from typing import Protocol, TypeAlias
@@ -263,12 +263,6 @@ class Telling:
             parent_span_id=above,
             caused_by=cause,
         )
-
-
-def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
-    """The events of one run, from its turns and the state after each; observe/linked_turns.py gives both."""
-    telling = Telling()
-    return [event for turn, state in followed for event in telling.events(state, turn)]
 
 
 _Told: TypeAlias = tuple[Action, _What, str]

@@ -43,13 +43,13 @@ class Outline(Record):
     left_out: int = 0
 
 
-def outline(turns: Iterable[Turn], *, last: int = 0) -> Outline:
-    """The tree of a run that has started; with `last`, only what the last so many turns had a part in."""
-    return outline_of(reading_of(turns), last=last)
+def outline(turns: Iterable[Turn]) -> Outline:
+    """The tree of a run that has started."""
+    return outline_of(reading_of(turns))
 
 
 def outline_of(reading: Reading, *, last: int = 0) -> Outline:
-    """The outline of a run that was read, closed where it has come to."""
+    """The outline of a run that was read, closed where it has come to; `last` leaves all but so many turns out."""
     manifest, ended = reading.manifest, reading.ended
     assert manifest is not None, "the first turn pins the manifest"
     first = max(reading.turns - last, 0) if last > 0 else 0

@@ -9,6 +9,7 @@ Rule 4: the same list of tools is read once, however many runs bring it.
 """
 
 from collections import OrderedDict
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -19,7 +20,7 @@ from remit.core.journal.codec import read_json, to_json
 from remit.core.limits.tools import RATE_MAX, TOOL_TIMEOUT_MS_DEFAULT, ToolCategory, ToolDefinition, check_definition
 from remit.core.limits.trust import Trust
 from remit.core.record import JsonObject, Record
-from remit.provenance.declarations import Declaration, declaration_of
+from remit.provenance.declarations import Declaration, KeyReader, declaration_of
 from remit.provenance.gate import opened_tools
 
 GUARD_TOOL_INVALID = "GUARD_TOOL_INVALID"
@@ -100,24 +101,25 @@ def _read(tools: list[Any], size_bytes: int) -> Toolset:
 def _definition(tool: Any) -> ToolDefinition:
     """What the kernel registers; the gate's own reader refuses what has no name or the wrong types."""
     declaration = declaration_of(tool)
-    read = _Reader(declaration.name, tool)
+    read = KeyReader(tool, partial(_unfit, declaration.name))
     if unknown := sorted(set(tool) - KEYS):
         named = ", ".join(repr(key[:SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
-        raise read.rejected(f"declares {named}, which is unknown; use {', '.join(sorted(KEYS))}")
-    rate_max, rate_per_ms = read.rate()
+        raise _rejected(declaration.name, f"declares {named}, which is unknown; use {', '.join(sorted(KEYS))}")
+    category = read.choice("category", tuple(ToolCategory), "")
+    rate_max, rate_per_ms = _rate(read)
     definition = ToolDefinition(
         name=declaration.name,
         description=declaration.description,
         parameters=_ANY_OBJECT if tool.get("parameters") is None else tool["parameters"],
         effect=declaration.effect,
-        category=read.category(),
+        category=ToolCategory(category) if category else None,
         network=declaration.network,
-        idempotent=read.flag("idempotent", fallback=False),
-        destructive=read.flag("destructive", fallback=False),
+        idempotent=read.flag("idempotent"),
+        destructive=read.flag("destructive"),
         untrusted_output=read.flag("untrusted_output", fallback=True),
         permissions=read.texts("permissions"),
-        timeout_ms=read.amount("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
-        cost_microusd=read.amount("cost_microusd", 0),
+        timeout_ms=_amount(read, "timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
+        cost_microusd=_amount(read, "cost_microusd", 0),
         # Where a tool does not say which parameters it has, it cannot be told whether it has these.
         control_args=declaration.control_args if declaration.parameters else (),
         trust=_trust(declaration, tool),
@@ -127,7 +129,7 @@ def _definition(tool: Any) -> ToolDefinition:
         rollback=read.text("rollback"),
         alternative=read.text("alternative"),
         fallback=read.text("fallback"),
-        flags=read.flags(),
+        flags=read.pairs("flags", "an object from path to flag"),
         concerns=read.texts("concerns"),
     )
     check_definition(definition)
@@ -151,71 +153,31 @@ def _trust(declaration: Declaration, tool: JsonObject) -> Trust:
     )
 
 
-class _Reader:
-    """Reads what the kernel alone wants to know of a tool; null counts as absent."""
+def _rate(read: KeyReader) -> tuple[int, int]:
+    """At most so many calls within so many milliseconds, written as a list of both."""
+    value = read.get("rate")
+    if value is None:
+        return 0, 0
+    if isinstance(value, list) and len(value) == _PAIR and all(type(one) is int for one in value):
+        times, per_ms = value
+        if 0 < times <= RATE_MAX and 0 < per_ms <= INTEGER_MAX:
+            return times, per_ms
+    raise read.unfit("rate", value, f"[calls, milliseconds], two whole numbers from 1, at most {RATE_MAX} calls")
 
-    def __init__(self, name: str, tool: JsonObject) -> None:
-        self._name = name
-        self._tool = tool
 
-    def category(self) -> ToolCategory | None:
-        value = self._tool.get("category")
-        if value is None:
-            return None
-        if isinstance(value, str) and value in list(ToolCategory):
-            return ToolCategory(value)
-        raise self._unfit("category", f"one of {', '.join(ToolCategory)}")
+def _amount(read: KeyReader, key: str, fallback: int) -> int:
+    value = read.get(key)
+    if value is None:
+        return fallback
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INTEGER_MAX:
+        return value
+    raise read.unfit(key, value, f"a whole number from 0 to {INTEGER_MAX}")
 
-    def flag(self, key: str, *, fallback: bool) -> bool:
-        value = self._tool.get(key)
-        if value is None or isinstance(value, bool):
-            return fallback if value is None else value
-        raise self._unfit(key, "true or false")
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._tool.get(key)
-        if value is None:
-            return ()
-        if isinstance(value, list) and all(isinstance(name, str) for name in value):
-            return tuple(value)
-        raise self._unfit(key, "a list of texts")
+def _unfit(name: str, key: str, value: Any, way_out: str) -> RequestRejected:
+    return _rejected(name, f"declares {key}={repr(value)[:SHOWN_CHARS_MAX]}; use {way_out}")
 
-    def flags(self) -> tuple[tuple[str, str], ...]:
-        value = self._tool.get("flags")
-        if value is None:
-            return ()
-        if isinstance(value, dict) and all(isinstance(spec, str) for spec in value.values()):
-            return tuple(value.items())
-        raise self._unfit("flags", "an object from path to flag")
 
-    def text(self, key: str) -> str:
-        value = self._tool.get(key)
-        if value is None or isinstance(value, str):
-            return value or ""
-        raise self._unfit(key, "a text")
-
-    def rate(self) -> tuple[int, int]:
-        """At most so many calls within so many milliseconds, written as a list of both."""
-        value = self._tool.get("rate")
-        if value is None:
-            return 0, 0
-        if isinstance(value, list) and len(value) == _PAIR and all(type(one) is int for one in value):
-            times, per_ms = value
-            if 0 < times <= RATE_MAX and 0 < per_ms <= INTEGER_MAX:
-                return times, per_ms
-        raise self._unfit("rate", f"[calls, milliseconds], two whole numbers from 1, at most {RATE_MAX} calls")
-
-    def amount(self, key: str, fallback: int) -> int:
-        value = self._tool.get(key)
-        if value is None:
-            return fallback
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INTEGER_MAX:
-            return value
-        raise self._unfit(key, f"a whole number from 0 to {INTEGER_MAX}")
-
-    def rejected(self, problem: str) -> RequestRejected:
-        shown = self._name[:SHOWN_CHARS_MAX]
-        return RequestRejected(GUARD_TOOL_INVALID, f"tool {shown!r} {problem}", {"tool": shown})
-
-    def _unfit(self, key: str, way_out: str) -> RequestRejected:
-        return self.rejected(f"declares {key}={repr(self._tool[key])[:SHOWN_CHARS_MAX]}; use {way_out}")
+def _rejected(name: str, problem: str) -> RequestRejected:
+    shown = name[:SHOWN_CHARS_MAX]
+    return RequestRejected(GUARD_TOOL_INVALID, f"tool {shown!r} {problem}", {"tool": shown})

@@ -49,7 +49,7 @@ def proposed(run: Run, tool: str, n: int = 1, *, call_id: str = "c", takes: str 
 
 
 def held(run: Run, tool: str = "write", n: int = 1, *, call_id: str = "c") -> AskHuman:
-    """A call that waits for a person, since nobody traced it."""
+    """A call that waits for a person, since it was not traced."""
     run.take(CallProposed(wants(tool, n, call_id=call_id)))
     (question,) = run.now(AskHuman)
     return question

@@ -161,7 +161,7 @@ def test_names_are_looked_up_while_every_thread_of_the_tools_waits_for_one(
 
 def test_the_next_address_is_tried_when_one_takes_no_connection(names: Names) -> None:
     with serving(reply(b"second")) as server:
-        # Nobody listens at this address of the machine.
+        # No server listens at this address of the machine.
         names.answers = [["127.0.0.2", "127.0.0.1"]]
         assert fetch(server, server.url(host=NAME)).body == b"second"
 
@@ -335,7 +335,7 @@ def test_a_certificate_is_verified_for_the_name_and_not_for_the_address(
         assert fetch(server, server.url(scheme="https", host=NAME), reach=reach).body == b"secured"
         found = refusal(server, server.url(scheme="https"), reach=reach)
         assert found.code == HTTP_NOT_TRUSTED
-        # Nobody on this machine has signed it.
+        # No authority of this machine has signed it.
         assert refusal(server, server.url(scheme="https", host=NAME)).code == HTTP_NOT_TRUSTED
 
 

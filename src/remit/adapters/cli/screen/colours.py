@@ -95,21 +95,20 @@ def wrapped_lines(terminal: Terminal, lines: Iterable[Line], indent: int) -> Ite
         yield from flowed(line, columns, indent) if _width(line) > columns else (line,)
 
 
-def wrapped_text(text: str, columns: int, first_columns: int = 0) -> list[str]:
-    """A text on lines of so many cells at most, wrapped between words; the first line may have less room.
+def wrapped_text(text: str, columns: int) -> list[str]:
+    """A text on lines of so many cells at most, wrapped between words.
 
     Only a word that is longer than a line is wrapped itself.
     """
-    lines, room = [""], first_columns or columns
+    lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if cells(longer) <= room:
+        if cells(longer) <= columns:
             lines[-1] = longer
             continue
         lines += _pieces(word, columns)
-        room = columns
     # A first word that is longer than a whole line begins on the first one.
-    return lines[1:] if not lines[0] and len(lines) > 1 and not 0 < first_columns < columns else lines
+    return lines[1:] if not lines[0] and len(lines) > 1 else lines
 
 
 def _pieces(word: str, columns: int) -> list[str]:

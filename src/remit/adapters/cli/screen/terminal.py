@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from threading import RLock
 from typing import Any, BinaryIO, TextIO
@@ -319,13 +319,11 @@ def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
         return False
 
 
-def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
+def wants_colour() -> bool:
     """Whether the user of a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
-    environment = os.environ if environment is None else environment
-    return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"
+    return not os.environ.get(NO_COLOUR_VARIABLE) and os.environ.get(TERMINAL_VARIABLE) != "dumb"
 
 
-def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
+def moves_cursor() -> bool:
     """Whether a terminal can be written to anywhere: one without a name, or that calls itself dumb, cannot."""
-    environment = os.environ if environment is None else environment
-    return environment.get(TERMINAL_VARIABLE, "") not in ("", "dumb")
+    return os.environ.get(TERMINAL_VARIABLE, "") not in ("", "dumb")

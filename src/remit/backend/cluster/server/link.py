@@ -164,9 +164,9 @@ class Link:
         """Await work of the link's own loop that is finished whether or not its caller waits."""
         return await asyncio.shield(asyncio.wrap_future(self._begun(work)))
 
-    def call_now(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+    def call_now(self, work: Coroutine[Any, Any, T]) -> T:
         """Run work of the link's own loop to its end, for callers without a loop."""
-        return self._begun(work).result(timeout_s)
+        return self._begun(work).result()
 
     def ring(self, subject: str, word: bytes, *, is_signed: bool = False) -> None:
         """Send a word that is not kept, without waiting."""
