@@ -16,6 +16,7 @@ from remit import stores
 from remit.backend import clock
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
+from remit.core.home import entered_twice, expect_place
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -85,6 +86,7 @@ def settings_of(
     environment: Mapping[str, str] | None = None, *, home: Path | str | None = None, store: str = ""
 ) -> Settings:
     """The settings that the environment asks for; a home or a store that the caller names wins over it."""
+    expect_place(home)
     environment = os.environ if environment is None else environment
     where = Path((environment.get(HOME_VARIABLE) or HOME_DEFAULT) if home is None else home).absolute()
     address = store or (environment.get(STORE_VARIABLE, "") if home is None else "")
@@ -93,7 +95,6 @@ def settings_of(
 
 def settings_of_place(place: Path | str | None) -> Settings:
     """The settings for runs in a folder, at an address, or where the environment says."""
-    stores.expect_place(place)
     return settings_of(store=str(place)) if stores.is_address(place) else settings_of(home=place)
 
 
@@ -348,8 +349,19 @@ class Opened:
     make: Callable[[], System]
     watcher: Watcher | None = None
     system: System | None = None
+    is_entered: bool = False
 
     async def __aenter__(self) -> System:
+        if self.is_entered:
+            raise entered_twice()
+        self.is_entered = True
+        try:
+            return await self._entered()
+        except BaseException:
+            self.is_entered = False
+            raise
+
+    async def _entered(self) -> System:
         self.system = system = await made_beside_loop(self.make, System.close)
         if self.watcher is not None:
             system.listen(watcher_listener(self.watcher))
@@ -362,10 +374,21 @@ class Opened:
         """Close the system; again, nothing. A caller that was kept from it may try again."""
         if (system := self.system) is not None:
             await system.close()
-            self.system = None
+            self.system, self.is_entered = None, False
             for call in system.abandoned:
                 if self.watcher is not None:
                     self.watcher.abandoned(call.run_id, call.tool)
+
+
+def compile_for_requests() -> None:
+    """Load and compile what the first request of a process is read by, which would hold up its event loop for long."""
+    from remit.core.secrets.secret_names import means_a_secret
+    from remit.core.secrets.secret_search import secrets_in
+    from remit.orchestrate.facts.intent import intent_of
+
+    intent_of("")
+    means_a_secret("")
+    secrets_in("what every text is searched for")
 
 
 def opened_system(
