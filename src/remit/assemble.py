@@ -349,19 +349,10 @@ class Opened:
     make: Callable[[], System]
     watcher: Watcher | None = None
     system: System | None = None
-    is_entered: bool = False
 
     async def __aenter__(self) -> System:
-        if self.is_entered:
+        if self.system is not None:
             raise entered_twice()
-        self.is_entered = True
-        try:
-            return await self._entered()
-        except BaseException:
-            self.is_entered = False
-            raise
-
-    async def _entered(self) -> System:
         self.system = system = await made_beside_loop(self.make, System.close)
         if self.watcher is not None:
             system.listen(watcher_listener(self.watcher))
@@ -374,21 +365,10 @@ class Opened:
         """Close the system; again, nothing. A caller that was kept from it may try again."""
         if (system := self.system) is not None:
             await system.close()
-            self.system, self.is_entered = None, False
+            self.system = None
             for call in system.abandoned:
                 if self.watcher is not None:
                     self.watcher.abandoned(call.run_id, call.tool)
-
-
-def compile_for_requests() -> None:
-    """Load and compile what the first request of a process is read by, which would hold up its event loop for long."""
-    from remit.core.secrets.secret_names import means_a_secret
-    from remit.core.secrets.secret_search import secrets_in
-    from remit.orchestrate.facts.intent import intent_of
-
-    intent_of("")
-    means_a_secret("")
-    secrets_in("what every text is searched for")
 
 
 def opened_system(

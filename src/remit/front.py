@@ -47,7 +47,8 @@ class Door:
         self._opened, self._is_entered = None, False
 
     def _made(self) -> "Opened":
-        from remit.assemble import Opened, compile_for_requests, opened_system, settings_of_place, system_in_memory
+        from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
+        from remit.orchestrate.setup.first_request import compile_for_requests
         from remit.stores import expect_no_place
 
         compile_for_requests()

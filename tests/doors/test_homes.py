@@ -103,10 +103,14 @@ def test_a_door_that_is_entered_twice_refuses_and_leaves_nothing_open(home: str 
 
 def test_of_two_who_enter_at_once_one_does() -> None:
     async def story() -> None:
-        for door in (remit.open(memory=True), opened_system(settings_of({}, home="store"))):
-            entered = await asyncio.gather(door.__aenter__(), door.__aenter__(), return_exceptions=True)
-            assert sum(isinstance(one, RequestRejected) and one.code == "STORE_ENTERED" for one in entered) == 1
-            await door.__aexit__(None, None, None)
+        door = remit.open(memory=True)
+        entered = await asyncio.gather(door.__aenter__(), door.__aenter__(), return_exceptions=True)
+        assert sum(isinstance(one, RequestRejected) and one.code == "STORE_ENTERED" for one in entered) == 1
+        await door.__aexit__(None, None, None)
+        opened = opened_system(settings_of({}, home="store"))
+        async with opened:
+            with pytest.raises(RequestRejected, match="entered already"):
+                await opened.__aenter__()
 
     asyncio.run(story())
 

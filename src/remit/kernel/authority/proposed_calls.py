@@ -152,7 +152,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         reason = f"{call.tool} needs a person and human_reviews_max={tally.state.spending.caps[Dimension.HUMAN_REVIEWS]} is spent"
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return Refusal.BUDGET_EXHAUSTED
-    tool, packet = tally.state.derived.tools[call.tool], packet_of(tally, call)
+    tool, packet = tally.state.derived.tools[call.tool], call_packet(tally, call)
     is_ambiguous = call.objection == RECORD_AMBIGUOUS
     ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
     trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else _trigger(tool, packet.releases)
@@ -163,7 +163,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     return ""
 
 
-def packet_of(tally: Tally, call: ProposedCall) -> Packet:
+def call_packet(tally: Tally, call: ProposedCall) -> Packet:
     """What a person is shown of a call who is asked about it now."""
     state, manifest = tally.state, tally.manifest
     tool = state.derived.tools[call.tool]

@@ -226,7 +226,6 @@ def response_of(
         error=error_of(state),
         warnings=_warnings(state, below),
         halted=_halted_by(state),
-        paused_by=state.place.paused_by if _is_paused(state) else None,
     )
 
 
@@ -401,12 +400,6 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
 def _halted_by(state: RunState) -> HaltedBy | None:
     halt = state.place.halted
     return None if halt is None else HaltedBy(halt.what, halt.by, halt.why)
-
-
-def _is_paused(state: RunState) -> bool:
-    """Whether an open run stands still for a pause, and not for a halt alone."""
-    place = state.place
-    return state.end.ending is None and place.paused and (place.halted is None or bool(place.paused_by))
 
 
 def _is_withheld(state: RunState) -> bool:

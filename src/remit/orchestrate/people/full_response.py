@@ -54,9 +54,10 @@ class Responses:
         if response.confidence_source is not ConfidenceSource.VOTING and steps.result.outputs:
             confidence, source = await self._confidence(steps)
             response = replace(response, confidence=confidence, confidence_source=source)
-        if (by := response.paused_by) is not None:
-            told = f"run {state.run_id} {paused_in_words(state.run_id, by)}"
-            response = replace(response, warnings=(*response.warnings, told))
+        place = state.place
+        if state.end.ending is None and place.paused and (place.halted is None or place.paused_by):
+            told = f"run {state.run_id} {paused_in_words(state.run_id, place.paused_by)}"
+            response = replace(response, warnings=(*response.warnings, told), paused_by=place.paused_by)
         if response.waiting_for is None:
             return response
         waiting = replace(response.waiting_for, packets=await self._packets(state, response.waiting_for.packet_ids))
