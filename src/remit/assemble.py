@@ -16,6 +16,7 @@ from remit import stores
 from remit.backend import clock
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
+from remit.core.home import entered_twice, expect_place
 from remit.core.journal.signing import Signer
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
@@ -85,6 +86,7 @@ def settings_of(
     environment: Mapping[str, str] | None = None, *, home: Path | str | None = None, store: str = ""
 ) -> Settings:
     """The settings that the environment asks for; a home or a store that the caller names wins over it."""
+    expect_place(home)
     environment = os.environ if environment is None else environment
     where = Path((environment.get(HOME_VARIABLE) or HOME_DEFAULT) if home is None else home).absolute()
     address = store or (environment.get(STORE_VARIABLE, "") if home is None else "")
@@ -93,7 +95,6 @@ def settings_of(
 
 def settings_of_place(place: Path | str | None) -> Settings:
     """The settings for runs in a folder, at an address, or where the environment says."""
-    stores.expect_place(place)
     return settings_of(store=str(place)) if stores.is_address(place) else settings_of(home=place)
 
 
@@ -348,6 +349,8 @@ class Opened:
     system: System | None = None
 
     async def __aenter__(self) -> System:
+        if self.system is not None:
+            raise entered_twice()
         self.system = system = await made_beside_loop(self.make, System.close)
         if self.watcher is not None:
             system.listen(watcher_listener(self.watcher))

@@ -227,7 +227,7 @@ async def restored(settings: Settings, folder: Path) -> "StoreCopied":
     """Write all that a backup holds into the store of the settings, which may be a cluster."""
     from remit.backend.embedded.backup import restore_beside
 
-    backup = settings_of(home=folder)
+    backup = settings_of(home=str(folder))
     expect_ours(backup)
     expect_ours(settings)
     restore_beside(backup.home, settings.home)

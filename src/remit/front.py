@@ -25,19 +25,33 @@ class Door:
     ) -> None:
         self._home, self._secrets, self._policies, self._is_in_memory = home, secrets, policies, is_in_memory
         self._opened: Opened | None = None
+        self._is_entered = False
 
     async def __aenter__(self) -> "System":
-        self._opened = await asyncio.to_thread(self._made)
-        return await self._opened.__aenter__()
+        if self._is_entered:
+            from remit.core.home import entered_twice
+
+            raise entered_twice()
+        self._is_entered = True
+        try:
+            self._opened = await asyncio.to_thread(self._made)
+            return await self._opened.__aenter__()
+        except BaseException:
+            self._is_entered = False
+            raise
 
     async def __aexit__(self, *_: object) -> None:
+        # A caller that was kept from closing may try again.
         if self._opened is not None:
             await self._opened.aclose()
+        self._opened, self._is_entered = None, False
 
     def _made(self) -> "Opened":
         from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
+        from remit.orchestrate.setup.first_request import compile_for_requests
         from remit.stores import expect_no_place
 
+        compile_for_requests()
         if self._is_in_memory:
             expect_no_place(self._home)
             return Opened(lambda: system_in_memory(self._secrets, policies=self._policies))

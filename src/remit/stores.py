@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
+from remit.core.home import HOME_INVALID, expect_place
 from remit.orchestrate.ports import Checkup, Store
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from remit.backend.embedded.owner.trusted_keys import TrustList
     from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
-
-HOME_INVALID = "HOME_INVALID"
 
 # Where a server of this machine keeps its streams, in the folder.
 SERVER_FOLDER = "nats"
@@ -29,13 +28,6 @@ WORKERS_LOG = "workers.log"
 def is_address(said: object) -> bool:
     """Whether this names servers, of whatever kind, and not a folder."""
     return isinstance(said, str) and "://" in said
-
-
-def expect_place(home: object) -> None:
-    """Raise HOME_INVALID for what names no folder and no servers, and is not left out either."""
-    if home is not None and (not isinstance(home, str | Path) or "\0" in str(home)):
-        message = f"home={clipped(home)} is no folder; give its path, or leave it out for that of the settings"
-        raise RequestRejected(HOME_INVALID, message)
 
 
 def expect_no_place(home: object) -> None:

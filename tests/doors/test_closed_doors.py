@@ -70,7 +70,7 @@ def test_a_guard_of_a_closed_system_answers_every_operation_that_it_is_closed(ki
         system = opened(store, Ids())
         guard, begun = system.guard(), {"op": "start", "run": "a", "prompt": "x", "tools": []}
         assert await guard.answer(begun) == {"ok": True}
-        turns = len(await store.journal.read(guard.run_id_of("a")))
+        turns = len(await store.journal.read(run_id := guard.run_id_of("a")))
         await system.close()
         for op in (
             {**begun, "run": "b"},
@@ -85,7 +85,7 @@ def test_a_guard_of_a_closed_system_answers_every_operation_that_it_is_closed(ki
         with pytest.raises(RemitError, match=SYSTEM_CLOSED):
             await guard.hear()
         if kind == "memory":
-            assert len(store.journal.turns_of("r-0000")) == turns  # type: ignore[attr-defined]
+            assert len(store.journal.turns_of(run_id)) == turns  # type: ignore[attr-defined]
 
     asyncio.run(story())
 

@@ -441,3 +441,33 @@ def test_a_run_that_this_process_guards_is_not_driven_by_another() -> None:
         assert "in this process" in refused.value.message
 
     play(scene)
+
+
+# What a person is told
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_held_call_is_shown_with_what_is_known_by_now(is_restarted: bool, tmp_path: Path) -> None:
+    async def scene(host: Host) -> None:
+        await host.start()
+        assert (await host.mail(EVE))["decision"] == "ask"
+        await host.yes()
+        first = await host.mail(EVE, "again")
+        assert any("its outcome is not known" in reason for reason in first["reasons"])
+        if is_restarted:
+            await host.guard.close()
+            host.guard = host.system.guard()
+            assert (await host.start())["resumed"]
+        await host.sent()
+        asked = (await host.system.archive.approvals(run_id=host.run_id))[0]
+        later = await host.mail(EVE, "again")
+        for reasons in (asked.reasons, later["reasons"]):
+            assert not any("its outcome is not known" in reason for reason in reasons)
+            assert any("returned and was not verified" in reason for reason in reasons)
+        assert {**later, "reasons": ()} == {**first, "reasons": ()}, "it is the same question"
+        assert await host.used(host.run_id, "human_reviews") == 2 + is_restarted, (
+            "what became of the first is asked, too"
+        )
+        assert await host.yes("again") == {"ok": True}
+
+    play(scene, tmp_path / "store")

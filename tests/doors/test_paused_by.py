@@ -82,3 +82,48 @@ def test_a_run_that_waits_for_a_paused_child_names_who_paused_the_child(
     home = ("--home", str(tmp_path))
     assert f"paused beneath it: {child} by bea" in shown(capsys, "show", run_id, *home)
     assert f"run {child}, which is paused by bea" in shown(capsys, "explain", run_id, *home)
+
+
+@pytest.mark.parametrize("kind", ["system", "agent"])
+def test_the_response_of_a_paused_run_says_who_paused_it_and_how_it_goes_on(kind: str) -> None:
+    async def story() -> None:
+        async with remit.open(memory=True) as system:
+            engine = ScriptedEngine([{"text": "hi", "delay_ms": 60_000}])
+            if kind == "system":
+                run = await system.start("hello", kit_of(engine))
+            else:
+                run = await remit.AgentLoop(engine, system=system).start("hello")
+            await run.pause(by="bea")
+            for response in (await run, await run.result()):
+                assert response.paused_by == "bea"
+                (warning,) = response.warnings
+                for said in ("is paused by bea", f"remit resume {run.id}"):
+                    assert said in warning
+                with pytest.raises(remit.RunFailed) as raised:
+                    response.raise_for_error()
+                assert raised.value.code == "RUN_OPEN"
+                assert "is paused by bea" in raised.value.message
+            await run.cancel(by="bea")
+            assert (await run).paused_by is None
+
+    asyncio.run(story())
+
+
+def test_a_run_that_waits_and_was_paused_says_both() -> None:
+    @remit.tool(effect="external")
+    def send(to: str) -> str:
+        """Send it."""
+        return "sent"
+
+    async def story() -> None:
+        async with remit.open(memory=True) as system:
+            asks = ScriptedEngine([{"tool_calls": [{"name": "send", "arguments": {"to": "ann"}}]}])
+            run = await system.start("send", kit_of(asks, [send]))
+            await run
+            await run.pause(by="bea")
+            response = await run
+            assert response.waiting_for is not None
+            with pytest.raises(remit.RunFailed, match=r"it waits for .*; it is paused by bea"):
+                response.raise_for_error()
+
+    asyncio.run(story())

@@ -38,6 +38,7 @@ CALLED: tuple[Callable[..., Any], ...] = (
 ELSEWHERE = ("take_turn", "copy_whole")
 # Found, and told to no host.
 NEVER = {
+    "APPEND_CONFLICT": "another guard began the conversation; told as RUN_HELD, or the conversation is gone on with",
     "ARGUMENTS_INVALID": "how the books of a run name a refusal for CONSTRAINT_SCHEMA_INVALID",
     "JOURNAL_CHAIN_BROKEN": "a journal that is counted for a quota; told as GUARD_RUN_BROKEN",
     "OUTCOME_UNKNOWN": "the code of a run that ended in doubt, which its journal tells",

@@ -17,6 +17,7 @@ from weakref import finalize
 from remit.core.clipped import clipped
 from remit.core.declared_types import refusal
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
+from remit.core.home import HOME_INVALID, expect_place
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
 from remit.core.run.envelope import REQUEST_MALFORMED
@@ -25,7 +26,7 @@ from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.sessions import NOTHING, Session
 from remit.orchestrate.run_handle import CALLER, cancellation
 from remit.orchestrate.setup.kit import Kit, Terms
-from remit.stores import HOME_INVALID, expect_place, is_address
+from remit.stores import is_address
 
 if TYPE_CHECKING:
     from remit.assemble import Opened
@@ -63,7 +64,9 @@ class _Room:
     def _made(self) -> "Opened":
         """A system that can be opened, its house loaded beside the event loop: who only names the class does not load it."""
         from remit.assemble import opened_system, settings_of_place
+        from remit.orchestrate.setup.first_request import compile_for_requests
 
+        compile_for_requests()
         return opened_system(settings_of_place(self._home))
 
     async def close(self) -> None:

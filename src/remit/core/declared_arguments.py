@@ -4,7 +4,8 @@ Rule 1: a verb of a public class refuses what its declaration does not take befo
         refusal has a code and names the argument, its value, and what may stand there.
 Rule 2: what a verb reads itself, since it may be given in several forms, is left to the verb. So is what is declared by a
         name that type checkers alone import.
-Rule 3: declarations are read when a verb is first called, so that a class costs nothing that is only imported.
+Rule 3: a function that is called and not awaited must be a plain one: of an async one nothing would ever be heard.
+Rule 4: declarations are read when a verb is first called, so that a class costs nothing that is only imported.
 """
 
 import inspect
@@ -14,6 +15,7 @@ from types import FunctionType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 from remit.core.declared_types import refusal
+from remit.core.failure import RequestRejected
 from remit.core.run.envelope import REQUEST_MALFORMED
 
 T = TypeVar("T")
@@ -24,6 +26,8 @@ _Takes = Callable[[object], bool]
 _UNIONS = (Union, UnionType)
 _TEXTS = (str, bytes, bytearray)
 _OPEN: tuple[Any, ...] = (Any, object)
+# How a function is declared that gives nothing.
+_NOTHING: tuple[Any, ...] = (None, type(None), "None")
 
 
 class _Argument(NamedTuple):
@@ -89,10 +93,31 @@ def _expect_declared(declared: _Arguments, args: tuple[Any, ...], kwargs: Mappin
     for place, value in enumerate(args):
         argument = declared.placed[place] if place < len(declared.placed) else declared.more
         if argument is not None and not argument.takes(value):
-            raise refusal(REQUEST_MALFORMED, argument.name, value, argument.declared)
+            raise _unfit(argument.name, value, argument.declared)
     for name, value in kwargs.items():
         if (argument := declared.named.get(name)) is not None and not argument.takes(value):
-            raise refusal(REQUEST_MALFORMED, name, value, argument.declared)
+            raise _unfit(name, value, argument.declared)
+
+
+def expect_plain(name: str, value: object) -> None:
+    """Raise RequestRejected for what cannot be called, or would have to be awaited, where a listener may stand."""
+    if value is not None and (not callable(value) or is_async(value)):
+        raise _unfit(name, value, Callable | None)
+
+
+def is_async(value: object) -> bool:
+    """Whether a call of this gives something that has to be awaited."""
+    ways = (value, getattr(value, "__call__", None))  # noqa: B004  # whether it is async, not whether it is callable
+    return any(inspect.iscoroutinefunction(way) or inspect.isasyncgenfunction(way) for way in ways)
+
+
+def _unfit(name: str, value: object, declared: Any) -> RequestRejected:
+    refused = refusal(REQUEST_MALFORMED, name, value, declared)
+    told = (kind for kind in (declared, *get_args(declared)) if getattr(kind, "_is_protocol", False))
+    if not is_async(value) and not any(_awaited_in(value, _told_members(kind)) for kind in told):
+        return refused
+    message = f"{refused.message} that is called and not awaited; give a plain function, which may begin a task"
+    return RequestRejected(REQUEST_MALFORMED, message, refused.details)
 
 
 # A pure memo: what a function declares never changes.
@@ -135,10 +160,11 @@ def _class_taker(kind: type) -> _Takes:
         numbers = (int,) if kind is int else (int, float)
         return lambda value: isinstance(value, numbers) and not isinstance(value, bool)
     if getattr(kind, "_is_protocol", False):
-        members = tuple(_members_of(kind))
+        members, told = tuple(_members_of(kind)), _told_members(kind)
         # A property is not asked, which may refuse to answer.
-        return lambda value: all(
-            hasattr(type(value), name) or name in getattr(value, "__dict__", ()) for name in members
+        return lambda value: (
+            all(hasattr(type(value), name) or name in getattr(value, "__dict__", ()) for name in members)
+            and not _awaited_in(value, told)
         )
     return lambda value: isinstance(value, kind)
 
@@ -150,8 +176,22 @@ def _members_of(protocol: type) -> Iterator[str]:
             yield from (name for name in names if name == "__call__" or not name.startswith("_"))
 
 
+def _told_members(protocol: type) -> tuple[str, ...]:
+    """The functions of a protocol that are told something and give nothing."""
+    known = {name: getattr(protocol, name, None) for name in _members_of(protocol)}
+    plain = {name: one for name, one in known.items() if isinstance(one, FunctionType) and not is_async(one)}
+    return tuple([name for name, one in plain.items() if one.__annotations__.get("return", Any) in _NOTHING])
+
+
+def _awaited_in(value: object, told: tuple[str, ...]) -> bool:
+    """Whether one of these functions of a value would have to be awaited."""
+    return any(is_async(getattr(value, "__dict__", {}).get(name, getattr(type(value), name, None))) for name in told)
+
+
 def _container_taker(kind: type, inner: tuple[Any, ...]) -> _Takes:
     """A text is no list of texts. What can be read once alone is not looked into."""
+    if inner and kind is not type and issubclass(kind, Callable) and inner[-1] in _NOTHING:  # type: ignore[arg-type]
+        return lambda value: isinstance(value, kind) and not is_async(value)
     if kind is type or not inner or issubclass(kind, Callable):  # type: ignore[arg-type]  # it is a class at runtime
         return lambda value: isinstance(value, kind)
     if issubclass(kind, Mapping):

@@ -38,6 +38,7 @@ from remit.kernel.budget.wall_clock import is_past_deadline, stop_for_time, wind
 from remit.kernel.fold.apply import opened_state
 from remit.kernel.graph.compiled import GuardUndecided
 from remit.kernel.graph.view import view_of
+from remit.kernel.people.outdated import SETTLING, ask_as_of_now
 from remit.kernel.results.acceptance import refuse_unaccepted
 from remit.kernel.results.endings import CLASS_OF, enter_terminal, head_for, refuse_success
 from remit.kernel.results.tasks import warn_of_task
@@ -166,6 +167,8 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
             _move(tally, outcome)
         if at_ms >= state.clock.deadline_at_ms or state.clock.is_standing:
             _look_at_the_clock(tally)
+        if state.people.asking and kind in SETTLING:
+            ask_as_of_now(tally, arrival)
     else:
         _decide_late(tally, arrival)
     tally.turn = Turn(state.seq + 1, at_ms, state.head, KERNEL_VERSION, arrival, tuple(tally.decisions))

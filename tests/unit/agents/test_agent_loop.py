@@ -16,6 +16,7 @@ from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.home import HOME_INVALID
 from remit.core.journal.storage import BlobMissing
 from remit.core.limits.boundary import Exhaustion
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
@@ -40,7 +41,6 @@ from remit.observe.views.event_log import Action, ContextEvent, Event, InMemoryE
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID
 from remit.rerank.router import ROUTER_UNKNOWN
-from remit.stores import HOME_INVALID
 from remit.tool.declare.decorator import tool
 from remit.tool.registry import Registry
 from remit.validate.check import RULES_INVALID

@@ -12,6 +12,7 @@ from remit.agents.single_runs import KitFor, SingleRuns, listening
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
+from remit.core.home import HOME_INVALID
 from remit.core.record import JsonObject
 from remit.core.run.contract import NOTHING_OPEN, SystemResponse
 from remit.core.run.lineage import derived_id
@@ -22,7 +23,6 @@ from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.setup.kit import STANDARD_TERMS
-from remit.stores import HOME_INVALID
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import Said, approval, calls, helper, keep, request, scripted, signal, systems

@@ -12,7 +12,7 @@ from remit import System
 from remit.agents.workplace import LOOP_RUNNING, Workplace, refuse_inside_a_loop
 from remit.assemble import Opened, system_in_memory
 from remit.core.failure import RemitError, RequestRejected
-from remit.stores import HOME_INVALID
+from remit.core.home import HOME_INVALID
 from tests.unit.orchestrate.house import request, scripted, until
 from tests.unit.orchestrate.stage import play
 

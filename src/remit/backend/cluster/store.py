@@ -24,6 +24,7 @@ from remit.backend.cluster.work.letters import ClusterBell, ClusterInbox
 from remit.backend.embedded.owner.keys import FileKey, login_key
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
+from remit.core.home import expect_place
 from remit.core.journal.commands import CallTool, Command, place_in_journal
 from remit.core.journal.queued import Claim, ClaimWord
 
@@ -79,6 +80,7 @@ class ClusterStore:
 
         An address may say how long leases last, and that workers drive: nats://HOST:PORT?lease_ms=5000&drive=workers.
         """
+        expect_place(home)
         said = read_address(address)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         signet = Signet(FileKey(home))

@@ -42,6 +42,7 @@ from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.redactions import SQLiteRedactions
 from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.seals import FileSeals
+from remit.core.home import expect_place
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class EmbeddedStore:
         cls, home: Path | str, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False
     ) -> "EmbeddedStore":
         """The store in this folder, made when there is none; one that lost its index only for a caller that makes that anew."""
+        expect_place(home)
         home = Path(home)
         refuse_exposed(home)
         refuse_emptied(home)

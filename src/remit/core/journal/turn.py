@@ -15,7 +15,7 @@ from remit.core.record import Record
 
 # Which rules decided a turn. Raised with every change that could make decide() answer differently;
 # an audit compares only turns of its own version.
-KERNEL_VERSION = 4
+KERNEL_VERSION = 5
 
 Decision: TypeAlias = Ruling | Command
 

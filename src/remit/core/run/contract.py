@@ -190,6 +190,11 @@ RUN_OPEN = "RUN_OPEN"
 NOTHING_OPEN = "NOTHING_OPEN"
 
 
+def paused_in_words(run_id: str, by: str) -> str:
+    """That a run is paused, and how it goes on."""
+    return f"is paused{by and f' by {by}'}, and goes on when it is resumed: `run.resume(by=...)`, or `remit resume {run_id}`"
+
+
 class SystemResponse(Record):
     """The response as it leaves. With an error set, the content may still hold a part of the answer.
 
@@ -212,6 +217,8 @@ class SystemResponse(Record):
     warnings: tuple[str, ...] = ()
     halted: HaltedBy | None = None
     raw_content: str = ""
+    # Who paused the run, empty where copying it did; None where it is not paused, or only a halt holds it back.
+    paused_by: str | None = None
 
     def raise_for_error(self) -> Self:
         """The response itself; raises RunFailed where the run failed, or has not ended, so that no answer can be missed."""
@@ -220,12 +227,16 @@ class SystemResponse(Record):
             raise RunFailed(self.error.code, self.error.message, about, retryable=self.error.retryable)
         if self.waiting_for is not None:
             asked = ", ".join(self.waiting_for.packet_ids) or "a person who resumes it"
-            message = f"run {self.run_id} has not ended: it waits for {asked}"
+            message = f"run {self.run_id} has not ended: it waits for {asked}{self._why_paused('; it ')}"
             raise RunFailed(self.waiting_for.ending, message, {"run_id": self.run_id})
         if self.terminal_code is None:
             message = f"run {self.run_id} has not ended, and waits for no person; resume it, or wait until it rests"
-            raise RunFailed(RUN_OPEN, message, {"run_id": self.run_id})
+            raise RunFailed(RUN_OPEN, self._why_paused(f"run {self.run_id} ") or message, {"run_id": self.run_id})
         return self
+
+    def _why_paused(self, what: str) -> str:
+        """That the run is paused, by whom, and how it goes on; empty where it is not."""
+        return "" if self.paused_by is None else what + paused_in_words(self.run_id, self.paused_by)
 
 
 class ExecutionState(Record):

@@ -3,7 +3,8 @@
 Rule 1: an id is one word of letters, digits, dashes and underscores, so that it can be a token of a subject, a part of a
         path and the name of a file.
 Rule 2: the id of a run that another one orders follows from the id of that one and of its command, without chance:
-        ordering it twice names the same run.
+        ordering it twice names the same run. So does that of a guarded conversation from its tenant, the name that its host
+        gives it and how many there were before it.
 Rule 3: nothing is read from an id. A lineage is pinned in the manifest, the first run first; only runs that were begun
         before it was pinned are named after theirs, and `lifted` alone reads that.
 """
@@ -32,10 +33,10 @@ def letters(number: int, count: int) -> str:
     return "".join([_ALPHABET[(number >> shift) & (len(_ALPHABET) - 1)] for shift in shifts])
 
 
-def derived_id(run_id: str, command_id: str) -> str:
-    """The id of the run that a command of another run orders."""
-    # A length before each part: no two pairs are written alike.
-    told = "".join([f"{len(part)}:{part}" for part in (run_id, command_id)])
+def derived_id(*parts: str) -> str:
+    """The id of the run that follows from these: from a run and a command of it, or what a conversation is known by."""
+    # A length before each part: no two lists are written alike.
+    told = "".join([f"{len(part)}:{part}" for part in parts])
     digest = sha256(told.encode("utf-8", "surrogatepass")).digest()
     return letters(int.from_bytes(digest), ID_LETTERS)
 

@@ -4,11 +4,12 @@ Rule 1: two calls have the same target when one tool is called with the same val
         that names none, with the same arguments.
 """
 
+from remit.core.journal.commands import Packet
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import BY_PERSON, OUTCOME_UNKNOWN, RECONCILED, UNVERIFIED, Rung
 from remit.core.limits.argument_paths import values_at
 from remit.core.limits.tools import ToolDefinition
-from remit.core.record import Text, size_bytes
+from remit.core.record import Text, replace, size_bytes
 from remit.core.schema.json_text import kept_value
 from remit.kernel.results.notices import HAPPENED
 from remit.kernel.state import RunState
@@ -19,6 +20,7 @@ ATTEMPTS_SHOWN_MAX = 3
 ARGUMENTS_CHARS_MAX = 300
 # What is said of a call that happened and whose result is unknown.
 HAPPENED_UNSEEN = "it happened, and its result is not known"
+_TRIED = "tried before: "
 
 
 def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple[str, ...]:
@@ -28,13 +30,22 @@ def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple
         return ()
     target = _target(tool, call.arguments, call.arguments_hash)
     same = [
-        f"tried before: {_told(trace)}, {_known(state, command_id, trace)}"
+        f"{_TRIED}{_told(trace)}, {_known(state, command_id, trace)}"
         for command_id, trace in state.calls.made.items()
         if trace.tool == call.tool
         and command_id != besides
         and _target(tool, trace.arguments, trace.arguments_hash) == target
     ]
     return tuple(same[::-1][:ATTEMPTS_SHOWN_MAX])
+
+
+def told_anew(state: RunState, packet: Packet) -> Packet:
+    """A packet with what is known by now of earlier attempts."""
+    before = [reason for reason in packet.reasons if reason.startswith(_TRIED)]
+    place = packet.reasons.index(before[0]) if before else len(packet.reasons)
+    reasons = [reason for reason in packet.reasons if reason not in before]
+    known = attempts_at(state, packet.call, packet.about)
+    return replace(packet, reasons=(*reasons[:place], *known, *reasons[place:]))
 
 
 def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> object:

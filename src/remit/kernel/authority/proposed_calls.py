@@ -152,9 +152,22 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         reason = f"{call.tool} needs a person and human_reviews_max={tally.state.spending.caps[Dimension.HUMAN_REVIEWS]} is spent"
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return Refusal.BUDGET_EXHAUSTED
+    tool, packet = tally.state.derived.tools[call.tool], call_packet(tally, call)
+    is_ambiguous = call.objection == RECORD_AMBIGUOUS
+    ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
+    trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else _trigger(tool, packet.releases)
+    question_id = open_question(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
+    tally.group = tally.group or question_id
+    if tool.effect.is_mutating:
+        tally.note_effect(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
+    return ""
+
+
+def call_packet(tally: Tally, call: ProposedCall) -> Packet:
+    """What a person is shown of a call who is asked about it now."""
     state, manifest = tally.state, tally.manifest
     tool = state.derived.tools[call.tool]
-    packet = Packet(
+    return Packet(
         call=call,
         tool_version=tool.version,
         boundary_version=manifest.versions.boundary,
@@ -167,14 +180,6 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         rollback=tool.rollback,
         approvals_needed=_PAIR if tool.category in manifest.boundary.four_eyes and tool.effect.is_mutating else 1,
     )
-    is_ambiguous = call.objection == RECORD_AMBIGUOUS
-    ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
-    trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else _trigger(tool, packet.releases)
-    question_id = open_question(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
-    tally.group = tally.group or question_id
-    if tool.effect.is_mutating:
-        tally.note_effect(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
-    return ""
 
 
 def _trigger(tool: ToolDefinition, releases: Charges) -> Trigger:

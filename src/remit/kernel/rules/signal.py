@@ -46,6 +46,7 @@ from remit.core.run.manifest import SESSION_ENTRIES_MAX, Origin, Source
 from remit.kernel.authority.authorize import was_not_done_before
 from remit.kernel.authority.verdict import ALLOWED
 from remit.kernel.budget.spend import settle_command
+from remit.kernel.people.outdated import is_outdated, packet_now
 from remit.kernel.people.questions import ask_anew
 from remit.kernel.results.doubt import WITHHELD, doubt, inquire_all
 from remit.kernel.results.endings import head_for
@@ -202,11 +203,13 @@ def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
 
 
 def _ask_about_changes(tally: Tally, sources: Iterable[Source]) -> None:
-    """Ask anew about every held call whose code is not what its packet shows."""
+    """Ask anew about every held call whose code is not what its packet shows, or of which more is known by now."""
     digests = {source.name: source.digest for source in sources}
-    for question in questions(tally.state):
-        packet = question.packet
-        if question.purpose is not AskPurpose.APPROVAL or packet is None:
+    for question in list(questions(tally.state)):
+        if (packet := question.packet) is None:
             continue
-        if (digest := digests.get(packet.call.tool, packet.source)) != packet.source:
-            ask_anew(tally, question, replace(packet, source=digest))
+        digest = (
+            digests.get(packet.call.tool, packet.source) if question.purpose is AskPurpose.APPROVAL else packet.source
+        )
+        if digest != packet.source or is_outdated(question, tally):
+            ask_anew(tally, question, replace(packet_now(question, tally), source=digest))

@@ -24,6 +24,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+from remit.core.declared_arguments import expect_plain
 from remit.core.failure import RemitError
 from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.codec import decode_record, decode_turn, encode_record
@@ -74,11 +75,16 @@ Fields: TypeAlias = Callable[[], dict[str, str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """Functions that are called with what happens in runs that this process drives, as it happens."""
+    """Plain functions that are called with what happens in runs that this process drives, as it happens."""
 
     on_turn: OnTurn | None = None
     on_chunk: OnChunk | None = None
     on_recovered: OnRecovered | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be called, or would have to be awaited."""
+        for name in ("on_turn", "on_chunk", "on_recovered"):
+            expect_plain(name, getattr(self, name))
 
 
 class Bus:

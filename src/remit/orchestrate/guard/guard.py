@@ -40,7 +40,7 @@ from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.authority.intake import check_intake
 from remit.kernel.state import pinned
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, begun, go_on, manifest_of, reopened_run
+from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, go_on, manifest_of, taken_run
 from remit.orchestrate.guard.held_calls import Held, not_held, shown_again
 from remit.orchestrate.guard.host_orders import granted, taken_orders
 from remit.orchestrate.guard.host_tools import Toolsets
@@ -218,10 +218,7 @@ class Guard:
         manifest = await manifest_of(self._parts, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         check_halts(self._parts.halts(), scopes_over(manifest), f"run {name!r} was not begun")
-        live = await reopened_run(self._parts, manifest, moment_ms)
-        is_new = live is None
-        if live is None:
-            live = await self._parts.begin(manifest, lambda assigned: begun(self._parts, assigned, moment_ms))
+        live, is_new = await taken_run(self._parts, manifest, moment_ms)
         run = OpenRun(live, manifest.request.tenant_id, size_bytes)
         self._runs.open(name, run)
         if not is_new:

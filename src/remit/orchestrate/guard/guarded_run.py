@@ -2,7 +2,8 @@
 
 Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
 Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
-Rule 3: a run is gone on with by a host that declares exactly the same, and by one process at a time.
+Rule 3: a run is gone on with by a host that declares exactly the same, and by one process at a time. Of several that begin a
+        conversation at once one does: its id follows from tenant, name and how many there were, so the others conflict.
 Rule 4: whatever the guard knows of a run beyond its state is read off its turns again.
 Rule 5: a run that brings no boundary has GUARDED: no effect needs a person for what it is, only for where its values come
         from; its caps stop a lost loop. An object has the keys of a boundary file, some of them without their group as well,
@@ -11,15 +12,15 @@ Rule 5: a run that brings no boundary has GUARDED: no effect needs a person for 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from remit.core.clipped import SHOWN_CHARS_MAX
-from remit.core.failure import RequestRejected
+from remit.core.failure import IllegalArrival, RequestRejected
 from remit.core.journal.arrivals import CallProposed
 from remit.core.journal.codec import decode_turn
-from remit.core.journal.storage import RunHeld
+from remit.core.journal.storage import AppendConflict, RunHeld, Warrant
 from remit.core.limits.authority import Authority, authority_of
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Dimension
@@ -28,6 +29,7 @@ from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.halt import HaltStanding
+from remit.core.run.lineage import derived_id
 from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
@@ -43,7 +45,7 @@ from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
-from remit.orchestrate.loop.runner import Runner
+from remit.orchestrate.loop.runner import CONFLICTS_MAX, Runner
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.setup.manifests import Manifests
 from remit.orchestrate.tenants.policies import Policies
@@ -188,19 +190,75 @@ async def manifest_of(
     return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
 
 
-async def begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
-    """A run that has just begun, held here."""
+async def taken_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
+    """The run of this name and tenant, held here from now on, and whether it has just begun: an open one is gone on with."""
+    passed: dict[str, None] = {}
+    while len(passed) < CONFLICTS_MAX:
+        # The id first, then the look for an open run: a run that begins in between has this very id.
+        run_id = await _next_id(parts, manifest, passed)
+        if (live := await _reopened(parts, manifest, moment_ms)) is not None:
+            return live, False
+        try:
+            named = replace(manifest, run_id=run_id)
+            return await parts.begin(named, lambda assigned: _begun(parts, assigned, moment_ms)), True
+        except AppendConflict:
+            passed[run_id] = None
+    message = f"{len(passed)} other guards in a row began the conversation first; start it again, or under another name"
+    raise RunHeld(next(reversed(passed)), message=message)
+
+
+async def _next_id(parts: GuardParts, manifest: Manifest, passed: Collection[str]) -> str:
+    """The id of the conversation that begins next under this name: the first that no run of it had, also none that is gone.
+
+    `passed` are those that no run can begin with, although none is known to have it.
+    """
+    if parts.custody is None:
+        return parts.new_id()
+    place, step, is_growing = 0, 1, True
+    while step:
+        if await parts.custody.was_begun(_id_at(manifest, place + step - 1)):
+            place, step = place + step, step * 2 if is_growing else step // 2
+        else:
+            step, is_growing = step // 2, False
+    while (run_id := _id_at(manifest, place)) in passed or (place and await parts.custody.was_begun(run_id)):
+        place += 1
+    return run_id
+
+
+def _id_at(manifest: Manifest, place: int) -> str:
+    """The id of the conversation at a place among those of its name and tenant."""
+    assert manifest.host is not None, "a guarded run has a host"
+    return derived_id("guard", manifest.request.tenant_id, manifest.host.name, str(place))
+
+
+async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
+    """A run that has just begun, held here; raises AppendConflict where another process has begun it."""
     run_id = manifest.run_id
     live = Live(run_id, RunState())
-    live.warrant, live.moment_ms = await parts.holdings.hold(run_id), moment_ms
+    live.warrant, live.moment_ms = await _held(parts, manifest, run_id), moment_ms
     try:
         return await parts.runner.start(manifest, live)
+    except IllegalArrival as error:
+        await parts.holdings.let_go(run_id, live.warrant)
+        if live.state.seq < 0:
+            raise
+        raise AppendConflict(run_id) from error
     except BaseException:
         await parts.holdings.let_go(run_id, live.warrant)
         raise
 
 
-async def reopened_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live | None:
+async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
+    """The lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
+    try:
+        return await parts.holdings.hold(run_id)
+    except RunHeld as error:
+        name = "" if manifest.host is None else manifest.host.name
+        message = f"run {name!r} is open as {run_id} under another guard; use another name, or end that one"
+        raise RunHeld(run_id, message=message) from error
+
+
+async def _reopened(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live | None:
     """The open run of this name and tenant, held here from now on; None where there is none."""
     host = manifest.host
     assert host is not None, "a guarded run has a host"
@@ -208,11 +266,7 @@ async def reopened_run(parts: GuardParts, manifest: Manifest, moment_ms: int | N
     if not named:
         return None
     run_id = named[0].run_id
-    try:
-        warrant = await parts.holdings.hold(run_id)
-    except RunHeld as error:
-        message = f"run {host.name!r} is open as {run_id} in another process; use another name, or end that one"
-        raise RunHeld(run_id, message=message) from error
+    warrant = await _held(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
         await parts.holdings.bind(live, warrant)

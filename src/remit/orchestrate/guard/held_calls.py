@@ -93,11 +93,11 @@ class HeldCalls:
         self._other_ids.pop(call_id, None)
 
     def hold(self, question: AskHuman, call: ProposedCall) -> None:
-        """Hold a call under its id. Where the next person is asked, the call and what was said of it stay the same."""
+        """Hold a call under its id. Where the next person is asked, or with more, the call stays the same."""
         known = self._of_id.get(call.call_id)
         if known is not None:
             self._release(known)
-        held = self._of_id[call.call_id] = Held(question, call, {} if known is None else known.shown)
+        held = self._of_id[call.call_id] = Held(question, call, {} if known is None else _retold(known, question))
         self._of_key.setdefault((call.tool, call.arguments_hash), {})[held.call_id] = True
         self._of_question[question.id] = held.call_id
 
@@ -120,6 +120,15 @@ class HeldCalls:
         del self._of_key[key][held.call_id]
         if not self._of_key[key]:
             del self._of_key[key]
+
+
+def _retold(known: Held, question: AskHuman) -> JsonObject:
+    """What was said of a held call, with the reasons that its question gives by now."""
+    shown, before, now = known.shown, known.question.packet, question.packet
+    if not shown or before is None or now is None or before.reasons == now.reasons:
+        return shown
+    kept = [reason for reason in shown["reasons"] if reason not in before.reasons or reason in now.reasons]
+    return {**shown, "reasons": [*kept, *(reason for reason in now.reasons if reason not in before.reasons)]}
 
 
 def shown_again(held: Held, call: ProposedCall, state: RunState, gate: Gate) -> JsonObject:

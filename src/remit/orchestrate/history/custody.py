@@ -56,6 +56,12 @@ class Custody:
         """The keys whose signatures on runs of this store count."""
         return frozenset() if self._signers is None else self._signers()
 
+    async def was_begun(self, run_id: str) -> bool:
+        """Whether a run of this id was ever begun here: it is listed, or the log of heads tells of it, as of one deleted."""
+        if await self._catalogue.entry(run_id) is not None or await self._log.last(run_id) is not None:
+            return True
+        return await self._log.deletion(run_id) is not None
+
     async def expect_kept(self, state: RunState, run_id: str) -> None:
         """Raise where a run may not be gone on with: no accepted key vouches for it, or turns of it are missing."""
         if state.manifest is not None:  # What never began names nothing.

@@ -9,7 +9,7 @@ from remit.core.journal.commands import place_in_journal
 from remit.core.journal.storage import BlobMissing
 from remit.core.record import replace
 from remit.core.run.approval import Approval
-from remit.core.run.contract import CallStatus, ConfidenceSource, SystemResponse, WaitingFor
+from remit.core.run.contract import CallStatus, ConfidenceSource, SystemResponse, WaitingFor, paused_in_words
 from remit.core.run.usage import TokenUsage, sum_usage
 from remit.core.work.plan import RerankInput
 from remit.core.work.values import Output, ValueKind
@@ -54,6 +54,10 @@ class Responses:
         if response.confidence_source is not ConfidenceSource.VOTING and steps.result.outputs:
             confidence, source = await self._confidence(steps)
             response = replace(response, confidence=confidence, confidence_source=source)
+        place = state.place
+        if state.end.ending is None and place.paused and (place.halted is None or place.paused_by):
+            told = f"run {state.run_id} {paused_in_words(state.run_id, place.paused_by)}"
+            response = replace(response, warnings=(*response.warnings, told), paused_by=place.paused_by)
         if response.waiting_for is None:
             return response
         waiting = replace(response.waiting_for, packets=await self._packets(state, response.waiting_for.packet_ids))

@@ -6,7 +6,6 @@ Rule 2: without a name the person is the user of the operating system.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
@@ -54,7 +53,7 @@ class CommonOptions:
     """The options of every command."""
 
     home: Annotated[
-        Path | None, Parameter(help="Where runs are kept; without it $REMIT_HOME, and without that .remit.")
+        str | None, Parameter(help="Where runs are kept; without it $REMIT_HOME, and without that .remit.")
     ] = None
     store: Annotated[
         str,

@@ -29,7 +29,7 @@ def backup(
 
         settings = common.settings()
         size_bytes = await back_up(settings, folder)
-        async with opened_to_read(settings_of(home=folder)) as system:
+        async with opened_to_read(settings_of(home=str(folder))) as system:
             runs = await system.archive.runs(with_children=True)
             found = [await system.archive.verify(entry.run_id) for entry in runs]
         bad = [entry.run_id for entry, one in zip(runs, found, strict=True) if not one.ok]

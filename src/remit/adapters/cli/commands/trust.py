@@ -6,7 +6,6 @@ Rule 2: only a person at a terminal, or --yes, says yes. Looking enters nothing.
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -24,7 +23,7 @@ _YES = frozenset({"y", "yes"})
 
 def trust(
     store: Annotated[
-        Path | None, Parameter(name="STORE", help="The folder of the store; without it that of --home.")
+        str | None, Parameter(name="STORE", help="The folder of the store; without it that of --home.")
     ] = None,
     /,
     *,

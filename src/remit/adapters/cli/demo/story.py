@@ -127,13 +127,13 @@ def close_story(desk: "Desk", *, is_killed: bool) -> None:
 class Desk:
     """Types commands in the folder of the demo, and counts those that did not end as they should."""
 
-    def __init__(self, terminal: Terminal, folder: Path, home: Path | None, *, shown: str) -> None:
+    def __init__(self, terminal: Terminal, folder: Path, home: Path | str | None, *, shown: str) -> None:
         self.failures = 0
         # As the user wrote it.
         self.folder = shown
         self._terminal = terminal
         self._folder = folder
-        self._home = (home or folder / ".remit").absolute()
+        self._home = Path(home or folder / ".remit").absolute()
         self._typed: list[dict[str, object]] = []
 
     @property
