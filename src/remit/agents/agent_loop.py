@@ -231,15 +231,15 @@ class AgentLoop:
             self._in_use.release()
 
     async def approve(
-        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = ""
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
     ) -> SystemResponse:
         """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on.
 
-        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED.
         """
         return await told_to_step(self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet)))
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> SystemResponse:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> SystemResponse:
         """Say no to what the open exchange asks, and let it go on without."""
         return await told_to_step(self._answer(rejection(packet_id, by=by, reason=reason, packet=packet)))
 

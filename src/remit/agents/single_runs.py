@@ -117,13 +117,15 @@ class SingleRuns(Generic[T]):
         self._open[run_id] = _Call(kit, entry.listing.session_id)
         return taken.read_by(partial(self._rested, system))
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
+    ) -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
         return await told_to_step(
             self._answer(packet_id, approval(packet_id, by=by, arguments=arguments, packet=packet))
         )
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> T:
         """Say no to what a call asks, and let it go on without."""
         return await told_to_step(self._answer(packet_id, rejection(packet_id, by=by, reason=reason, packet=packet)))
 
@@ -205,14 +207,16 @@ class CallLoop(Generic[T]):
 
     _runs: SingleRuns[T]
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
+    ) -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on.
 
-        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED.
         """
         return await self._runs.approve(packet_id, by=by, arguments=arguments, packet=packet)
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> T:
         """Say no to what a call asks; it goes on without, or ends there."""
         return await self._runs.reject(packet_id, by=by, reason=reason, packet=packet)
 
