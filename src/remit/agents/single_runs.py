@@ -98,15 +98,15 @@ class SingleRuns(Generic[T]):
             raise
         return await self._rested(system, response)
 
-    async def resume(self, run_id: str) -> T:
+    async def resume(self, run_id: str, kit_for: KitFor | None = None) -> T:
         """Go on with a run that was begun here or elsewhere, as a call of this loop."""
-        return await (await self.take_up(run_id)).result()
+        return await (await self.take_up(run_id, kit_for)).result()
 
-    async def take_up(self, run_id: str) -> Run[T]:
+    async def take_up(self, run_id: str, kit_for: KitFor | None = None) -> Run[T]:
         """Go on with a run without waiting: gives its handle; the run goes on by itself."""
         system = await self.system()
         await self._look_first(system, run_id)
-        kit, listener = self._kit_for(system)
+        kit, listener = (kit_for or self._kit_for)(system)
         end = system.listen(listener, run_id)
         try:
             taken = await system.take_up(run_id, kit=kit)

@@ -2,11 +2,13 @@
 
 Rule 1: what is a JSON Schema already is taken as it is; nothing is added to it.
 Rule 2: a type is read as what may be written for it, by its aliases; what has no schema is refused, with the reason.
+Rule 3: what a type demands and a JSON Schema does not (validators, dates, decimals) is checked by the type itself; a type
+        that demands nothing more has no such check, and costs nothing.
 """
 
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -14,9 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, ge
 from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
+from remit.core.schema.json_text import parse_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
 
 JsonValue: TypeAlias = Any
 
@@ -63,6 +67,53 @@ def instance_reader(source: Any) -> Callable[[JsonValue], Any]:
         return _as_it_is
     # As JSON, and not as Python: a date and a tuple are written as a text and a list.
     return lambda value: adapter.validate_json(json.dumps(value))
+
+
+def check_of(source: Any) -> Callable[[str], list[str]] | None:
+    """What looks at a JSON text that fits the schema of a source, and says why the type refuses it; None where it never could.
+
+    Raises RequestRejected for what stands for no schema.
+    """
+    if isinstance(source, dict | bool | str | Schema) or source is None:
+        return None
+    from pydantic import TypeAdapter, ValidationError
+
+    schema = compile_schema(schema_of(source))
+    adapter: TypeAdapter[Any] = TypeAdapter(_carried(source, TYPE_LEVELS_MAX))
+    if not _demands_more(adapter.core_schema):
+        return None
+
+    def problems(text: str) -> list[str]:
+        try:
+            value = parse_json(text)
+        except ValueError:
+            return []
+        if not schema.is_valid(value):
+            return []  # The schema has its own words for that.
+        try:
+            adapter.validate_json(text)
+        except ValidationError as refused:
+            return [_refusal(error) for error in refused.errors(include_url=False, include_context=False)]
+        except Exception as error:  # noqa: BLE001  # whatever the code of a type raises, it takes no such value
+            return [f"the type of the output raised {type(error).__name__}: {error}"]
+        return []
+
+    return problems
+
+
+def _demands_more(core: Any) -> bool:
+    """Whether a type, as pydantic has compiled it, refuses what its JSON Schema admits."""
+    if isinstance(core, list | tuple):
+        return any(map(_demands_more, core))
+    if not isinstance(core, Mapping):
+        return False
+    if isinstance(core.get("type"), str) and (core["type"] not in _SAID_IN_JSON or any(map(core.get, _OWN_CODE))):
+        return True
+    return any(_demands_more(part) for key, part in core.items() if key not in _NO_PARTS)
+
+
+def _refusal(error: "ErrorDetails") -> str:
+    return f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}"
 
 
 def _as_it_is(value: JsonValue) -> JsonValue:
@@ -112,4 +163,36 @@ def _refused(source: Any, reason: str) -> RequestRejected:
     return RequestRejected(SCHEMA_SOURCE_INVALID, message)
 
 
+# The parts of types whose JSON Schema says all that they demand; whatever is none of these is asked itself.
+_SAID_IN_JSON = frozenset(
+    [
+        "any",
+        "bool",
+        "dataclass",
+        "dataclass-args",
+        "dataclass-field",
+        "default",
+        "definition-ref",
+        "definitions",
+        "dict",
+        "enum",
+        "float",
+        "int",
+        "list",
+        "literal",
+        "model",
+        "model-field",
+        "model-fields",
+        "none",
+        "nullable",
+        "str",
+        "tuple",
+        "typed-dict",
+        "typed-dict-field",
+        "union",
+    ]
+)
+# What makes a model or dataclass run code of its own, or read more strictly than JSON tells.
+_OWN_CODE = ("post_init", "custom_init", "strict")
+_NO_PARTS = ("metadata", "serialization", "expected", "default", "config")
 _HOLDERS = frozenset({list, dict, tuple, set, frozenset})
