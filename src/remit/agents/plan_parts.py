@@ -22,7 +22,6 @@ from remit.core.run.inference import ModelRequest
 from remit.core.work.graph import Ask, schema_text
 from remit.core.work.plan import ExecutionPlan
 from remit.inference.engine import AnyEngine
-from remit.inference.specs import engine_spec
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
     PLAN_HANDLER_INVALID,
@@ -36,12 +35,11 @@ from remit.orchestrate.patterns.handlers import (
     unusable_handler,
 )
 from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text, step_type_heard
+from remit.orchestrate.patterns.planners import PLAN_MODEL_TAKEN, answers_alike
 from remit.orchestrate.patterns.structured_graph import TYPE_MARK, structured_graph, type_heard
 from remit.orchestrate.setup.kit import Code, ToolCallFilter, prompt_text
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
-
-PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
 
 _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankHandler, ValidateHandler)
 
@@ -154,8 +152,7 @@ def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
 def _take_engine(engines: dict[str, AnyEngine], engine: AnyEngine) -> None:
     name = engine.model_info().name
     kept = engines.setdefault(name, engine)
-    # What the same spec opened answers the same.
-    if kept is not engine and (not engine_spec(engine) or engine_spec(kept) != engine_spec(engine)):
+    if not answers_alike(engine, kept):
         message = f"two engines of the plan serve a model called {name[:80]!r}; give both steps the same engine"
         raise RequestRejected(PLAN_MODEL_TAKEN, message, {"model": name[:80]})
 

@@ -271,13 +271,22 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
         max_tokens=request.max_tokens, temperature=request.temperature, top_p=request.top_p, options=request.options
     )
     _check_asked(step, request, hints)
+    sampling = _beside(hints, handler.sampling)
     return replace(
         ask,
         tools=_tools_of(step, request, handler),
         schema=schema if request.schema is None else schema_text(request.schema),
         grammar=request.grammar,
         max_tokens=request.max_tokens or handler.max_tokens,
-        sampling=sampling_text(hints) or own,
+        sampling=sampling_text(sampling),
+    )
+
+
+def _beside(said: ExecutionHints, own: ExecutionHints) -> ExecutionHints:
+    """How a request wants to be sampled, and where it says nothing how its handler does."""
+    temperature = own.temperature if said.temperature is None else said.temperature
+    return replace(
+        said, temperature=temperature, top_p=said.top_p or own.top_p, options={**own.options, **said.options}
     )
 
 
