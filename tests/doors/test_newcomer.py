@@ -1,7 +1,6 @@
 """What stopped newcomers in Python: answers bound to what was shown, and an engine from its spec."""
 
 import asyncio
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -40,11 +39,12 @@ def test_a_yes_names_the_version_that_was_shown_and_another_one_is_refused_with_
             waiting = (await agent.chat("Erase a.")).waiting_for
             assert waiting is not None
             (asked,) = waiting.packets
-            for say, other in product((agent.approve, agent.reject), ("0" * 64, "", " ", asked.packet[:16])):
-                with pytest.raises(RequestRejected) as refused:
-                    await say(asked.id, by="bea", packet=other)
-                assert refused.value.code == "PACKET_CHANGED"
-                assert refused.value.details == {"packet": asked.packet, "answered": other}
+            for other in ("0" * 64, "", " ", asked.packet[:16]):
+                for say in (agent.approve, agent.reject):
+                    with pytest.raises(RequestRejected) as refused:
+                        await say(asked.id, by="bea", packet=other)
+                    assert refused.value.code == "PACKET_CHANGED"
+                    assert refused.value.details == {"packet": asked.packet, "answered": other}
                 assert "show that to the person" in refused.value.message
             assert (await agent.approve(asked.id, by="bea", packet=asked.packet)).content == "done"
 

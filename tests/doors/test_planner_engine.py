@@ -1,4 +1,4 @@
-"""Who a planner asks, how a plan that cannot run ends, and what a slow check and a search without finds come to."""
+"""Who a planner asks, what failures and events name, and what a slow check and a search without finds come to."""
 
 import asyncio
 import json
@@ -14,10 +14,12 @@ from remit import (
     DocumentIndex,
     ExecutionPlan,
     InferHandler,
+    InMemoryEventLog,
     Kit,
     ModelPlanner,
     ModelRequest,
     PlanExecutor,
+    RedundantLoop,
     RequestRejected,
     RetrieveHandler,
     Step,
@@ -29,7 +31,7 @@ from remit import (
     user_message,
 )
 from remit.core.failure import Ending
-from tests.doors.desk import Panel
+from tests.doors.desk import MOOD, Panel
 
 PLAN = json.dumps({"rationale": "r", "steps": [{"name": "a", "type": "infer", "instruction": "think"}]})
 
@@ -116,3 +118,17 @@ def test_a_schema_in_place_of_a_demand_is_refused_with_what_to_make_of_it() -> N
     schema: Any = {"type": "object"}
     with pytest.raises(RequestRejected, match=r"REQUEST_MALFORMED.*Demand\(schema\)"):
         constrain("x", schema)
+
+
+def test_events_and_failures_of_a_vote_name_the_replica() -> None:
+    async def story(*said: str) -> tuple[set[str], Any]:
+        heard = InMemoryEventLog()
+        async with RedundantLoop(Panel(*said), schema=MOOD, observer=heard, system=system_in_memory()) as loop:
+            result = await loop.call("What is the mood?")
+        causes = [(event.run_id, event.what.correlation.caused_by) for event in heard.events()]
+        return {cause for run_id, cause in causes if run_id != result.response.run_id}, result.error
+
+    causes, error = asyncio.run(story('{"mood": "good"}'))
+    assert (causes, error) == ({"replica 1", "replica 2", "replica 3"}, None)
+    causes, error = asyncio.run(story("no json"))
+    assert (error.code, error.details) == ("CONSTRAINT_JSON_INVALID", {"replica": 3})

@@ -5,7 +5,8 @@ Rule 2: what began has one end: its outcome, or the ending of the run that cut i
 Rule 3: a run is a span and each of its commands one below it, named RUN.COMMAND. The command that starts a child
         has the child's own name, so the spans of a family make one tree.
 Rule 4: inside a plan every event names the step, those of runs beneath it as well; every step that runs has one, and what
-        the plan itself does for a step is caused by the step. A node that every plan has beside
+        the plan itself does for a step is caused by the step. In a replica of a vote every event is caused by the
+        replica, as `replica 2`. A node that every plan has beside
         its steps (plan, prepare, check, done) stands under its own name, which no step may have.
 Rule 5: an event log is told; it never decides anything and is no second truth.
 """
@@ -242,7 +243,9 @@ class Telling:
         )
 
     def _below_step(self, state: RunState, step: PerformedStep) -> CorrelationContext:
-        return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
+        return below_step(
+            self._run(state), span_id=_span(state, step), step_name=_replica(state) or self._place(state, step.node)
+        )
 
     def _below_call(self, state: RunState, step: PerformedStep) -> CorrelationContext:
         # A plan makes its calls itself: no model asked for them, and their id is known to nothing else.
@@ -254,7 +257,7 @@ class Telling:
         manifest = pinned(state)
         request, parent = manifest.request, manifest.parent
         above = "" if parent is None else parent.run_id
-        cause = "" if parent is None else self._causes.get(state.run_id, parent.command_id)
+        cause = "" if parent is None else _replica(state) or self._causes.get(state.run_id, parent.command_id)
         return CorrelationContext(
             request_id=request.request_id,
             session_id=request.session_id,
@@ -269,6 +272,12 @@ def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
     """The events of one run, from its turns and the state after each; observe/linked_turns.py gives both."""
     telling = Telling()
     return [event for turn, state in followed for event in telling.events(state, turn)]
+
+
+def _replica(state: RunState) -> str:
+    """What a run is called that is a replica of a vote; empty for any other."""
+    number = pinned(state).replica
+    return f"replica {number}" if number else ""
 
 
 _Told: TypeAlias = tuple[Action, _What, str]
