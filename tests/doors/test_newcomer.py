@@ -45,7 +45,7 @@ def test_a_yes_names_the_version_that_was_shown_and_another_one_is_refused_with_
                         await say(asked.id, by="bea", packet=other)
                     assert refused.value.code == "PACKET_CHANGED"
                     assert refused.value.details == {"packet": asked.packet, "answered": other}
-                assert "show that to the person" in refused.value.message
+                    assert "show that to the person" in refused.value.message
             assert (await agent.approve(asked.id, by="bea", packet=asked.packet)).content == "done"
 
     asyncio.run(story())
