@@ -3,11 +3,12 @@
 import asyncio
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator, BaseModel, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 from typing_extensions import TypedDict, override
 
 from remit import (
@@ -194,6 +195,13 @@ def test_a_plan_goes_on_elsewhere_with_the_types_of_its_steps(tmp_path: Path) ->
         assert (done.error, done.output) == (None, {"n": 4})
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "schema", [Annotated[str, Field(pattern="^a")], dict[int, str], set[int], Decimal, list[Even], Even | Plain]
+)
+def test_what_a_schema_does_not_wholly_say_is_asked_of_the_type(schema: Any) -> None:
+    assert check_of(schema) is not None
 
 
 @pytest.mark.parametrize("schema", [Plain, list[Plain], dict[str, int], {"type": "object"}])

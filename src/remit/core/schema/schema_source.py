@@ -9,7 +9,7 @@ Rule 3: what a type demands and a JSON Schema does not (validators, dates, decim
 import json
 import types
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -28,6 +28,8 @@ SCHEMA_SOURCE_INVALID = "SCHEMA_SOURCE_INVALID"
 
 # Types within types within types; a type that holds itself has to be a model, which can be named.
 TYPE_LEVELS_MAX = 32
+# Of so many types it is kept whether and how they check a value; a program has dozens.
+CHECKS_KEPT_MAX = 256
 
 
 def schema_of(source: Any) -> JsonSchema:
@@ -74,11 +76,20 @@ def check_of(source: Any) -> Callable[[str], list[str]] | None:
 
     Raises RequestRejected for what stands for no schema.
     """
-    if isinstance(source, dict | bool | str | Schema) or source is None:
+    if isinstance(source, dict | bool | str | Schema):
         return None
+    try:
+        return _check_of_type(source)
+    except TypeError:
+        # It has no hash, so nothing of it can be kept.
+        return _check_of_type.__wrapped__(source)
+
+
+@lru_cache(maxsize=CHECKS_KEPT_MAX)
+def _check_of_type(source: Any) -> Callable[[str], list[str]] | None:
+    schema = compile_schema(schema_of(source))
     from pydantic import TypeAdapter, ValidationError
 
-    schema = compile_schema(schema_of(source))
     adapter: TypeAdapter[Any] = TypeAdapter(_carried(source, TYPE_LEVELS_MAX))
     if not _demands_more(adapter.core_schema):
         return None
@@ -107,8 +118,10 @@ def _demands_more(core: Any) -> bool:
         return any(map(_demands_more, core))
     if not isinstance(core, Mapping):
         return False
-    if isinstance(core.get("type"), str) and (core["type"] not in _SAID_IN_JSON or any(map(core.get, _OWN_CODE))):
-        return True
+    if isinstance(kind := core.get("type"), str):
+        is_read = any(map(core.get, _READ_BY_THE_TYPE)) or core.get("keys_schema", _ANY_KEY)["type"] not in _PLAIN_KEYS
+        if is_read or kind not in _SAID_IN_JSON:
+            return True
     return any(_demands_more(part) for key, part in core.items() if key not in _NO_PARTS)
 
 
@@ -192,7 +205,10 @@ _SAID_IN_JSON = frozenset(
         "union",
     ]
 )
-# What makes a model or dataclass run code of its own, or read more strictly than JSON tells.
-_OWN_CODE = ("post_init", "custom_init", "strict")
+# What has a type run code of its own, or read more strictly or otherwise than JSON Schema tells.
+_READ_BY_THE_TYPE = ("post_init", "custom_init", "strict", "pattern", "strip_whitespace")
+# Keys of JSON are texts; what else they must be, its schema does not say.
+_ANY_KEY = {"type": "any"}
+_PLAIN_KEYS = ("any", "str")
 _NO_PARTS = ("metadata", "serialization", "expected", "default", "config")
 _HOLDERS = frozenset({list, dict, tuple, set, frozenset})
