@@ -31,6 +31,9 @@ from remit import (
     user_message,
 )
 from remit.core.failure import Ending
+from remit.core.run.correlation import InferenceStartEvent
+from remit.observe.linked_turns import states
+from remit.observe.views.event_log import events_of
 from tests.doors.desk import MOOD, Panel
 
 PLAN = json.dumps({"rationale": "r", "steps": [{"name": "a", "type": "infer", "instruction": "think"}]})
@@ -132,3 +135,23 @@ def test_events_and_failures_of_a_vote_name_the_replica() -> None:
     assert (causes, error) == ({"replica 1", "replica 2", "replica 3"}, None)
     causes, error = asyncio.run(story("no json"))
     assert (error.code, error.details) == ("CONSTRAINT_JSON_INVALID", {"replica": 3})
+
+
+def test_the_models_of_a_chat_are_shown_the_words_of_a_plan_and_not_what_its_planner_wrote() -> None:
+    async def story() -> None:
+        heard, panel = InMemoryEventLog(), Panel(PLAN, "answer", PLAN, "again")
+        index = DocumentIndex()
+        index.add([Document("tea", "Green tea.")])
+        for context in (None, ContextBuilder(index)):
+            async with remit.open(memory=True) as system:
+                kit = Kit(kit_of(panel).engines, planner=ModelPlanner(panel), context=context)
+                done = await system.run("green tea?", kit)
+                for event in events_of(states(await system.archive.history(done.run_id))):
+                    heard.record(event)
+        for asked in (panel.asked[1], panel.asked[3]):
+            shown = [str(message.content) for message in asked.messages]
+            assert shown[-2:] == ["green tea?", "A plan was made for this request. Follow it:\n1. a: think"]
+        counted = [event.what.message_count for event in heard.events() if isinstance(event.what, InferenceStartEvent)]
+        assert counted == [len(panel.asked[1].messages), len(panel.asked[3].messages)]
+
+    asyncio.run(story())

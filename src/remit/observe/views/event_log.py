@@ -36,6 +36,7 @@ from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message, Role
 from remit.core.work.graph import Ask, Sees
+from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.fact import Fact, FactKind
 from remit.observe.places import places_of
@@ -327,7 +328,8 @@ def _shown(state: RunState, step: PerformedStep, sees: Sees) -> int:
         return sum(message.role is Role.USER for message in pinned(state).request.messages)
     evidence = int(bool(state.talk.ephemeral))
     if sees is Sees.EVERYTHING:
-        return step.messages + evidence
+        # What the model of a planner said is no part of what others are shown.
+        return step.messages + evidence - (ASK_PLANNER in graph_of_run(state).index)
     asked = len(pinned(state).request.messages)
     if sees is Sees.REQUEST:
         return asked + evidence
