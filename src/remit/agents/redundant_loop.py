@@ -169,10 +169,9 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         )
         at_once = parallel and _takes_several(opened)
         named = voting if isinstance(voting, str) else CUSTOM
-        self._typed = type_code(schema)
         self._redundancy = Redundancy(n, named, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
-        self.context_provider, self.user_id = context_provider, user_id
+        self.context_provider, self.user_id, self._typed = context_provider, user_id, type_code(schema)
         # Whether the caller passed a boundary, even the default one.
         self.has_own_boundary = boundary is not UNSAID
         said = terms_of(boundary, budget, Routing.NONE, role=role, goal=goal)

@@ -20,7 +20,6 @@ from remit.core.schema.json_text import parse_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic_core import ErrorDetails
 
 JsonValue: TypeAlias = Any
 
@@ -104,7 +103,8 @@ def _check_of_type(source: Any) -> Callable[[str], list[str]] | None:
         try:
             adapter.validate_json(text)
         except ValidationError as refused:
-            return [_refusal(error) for error in refused.errors(include_url=False, include_context=False)]
+            said = refused.errors(include_url=False, include_context=False)
+            return [f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}" for error in said]
         except Exception as error:  # noqa: BLE001  # whatever the code of a type raises, it takes no such value
             return [f"the type of the output raised {type(error).__name__}: {error}"]
         return []
@@ -123,10 +123,6 @@ def _demands_more(core: Any) -> bool:
         if is_read or kind not in _SAID_IN_JSON:
             return True
     return any(_demands_more(part) for key, part in core.items() if key not in _NO_PARTS)
-
-
-def _refusal(error: "ErrorDetails") -> str:
-    return f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}"
 
 
 def _as_it_is(value: JsonValue) -> JsonValue:
