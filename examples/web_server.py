@@ -90,7 +90,16 @@ async def follow(request: Request, run_id: str, last_event_id: Annotated[int, He
             yield f"{number}event: step\ndata: {json.dumps({'what': name, 'text': event.text})}\n\n"
         yield f"event: rests\ndata: {json.dumps(await show(request, run_id))}\n\n"
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    told = events()
+    # Asked for before the answer begins: a place that is nowhere in the run is a 4xx, and no stream that breaks off.
+    first = await anext(told)
+
+    async def stream() -> AsyncIterator[str]:
+        yield first
+        async for event in told:
+            yield event
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
 
 
 @app.get("/approvals")

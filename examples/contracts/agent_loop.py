@@ -1,9 +1,10 @@
 """A conversation: its state grows from call to call, tools are called within, and everything can be looked at afterwards."""
 
 import asyncio
-from typing import Any
+import sys
+from typing import Any, TextIO
 
-from remit import AgentLoop, InMemoryEventLog, ScriptedEngine, tool
+from remit import AgentLoop, InMemoryEventLog, Restarted, ScriptedEngine, StreamChunk, tool
 
 FORECAST = {"Paris": "sunny", "London": "rain"}
 
@@ -18,6 +19,17 @@ def search(query: str) -> str:
 def calc(left: float, right: float) -> float:
     """Add two numbers."""
     return left + right
+
+
+class TerminalRenderer:
+    """Writes an answer as it comes; one that begins anew stands on a line of its own."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def __call__(self, chunk: StreamChunk | Restarted) -> None:
+        """Take one piece."""
+        self._out.write(chunk.text if isinstance(chunk, StreamChunk) else "\n")
 
 
 REPLIES: list[dict[str, Any]] = [
@@ -36,15 +48,17 @@ async def main() -> None:
         tools=[search, calc],
         system_prompt="You are a helpful assistant with access to tools.",
         max_tokens=2048,
+        stream=TerminalRenderer(sys.stdout),
         on_tool_result=lambda name, output: print(f"  [{name}] {output}"),
         observer=observer,
     ) as agent:
         first = await agent.chat("What is the weather in Paris?")
-        print(first.content)
+        print()
         second = await agent.chat("How about London?")
-        print(second.content)
+        print()
         print([message.role.value for message in agent.messages])
     print(f"tool calls: {[(call.name, call.result) for call in second.tool_calls_made]}")
+    assert (first.content, second.content) == ("Paris is sunny.", "London has rain.")
     assert observer.events()
 
 

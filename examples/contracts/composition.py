@@ -31,15 +31,24 @@ async def agent_handler(step: Step) -> Step:
     return step.with_output(result.content)
 
 
+async def reliable_classifier(step: Step) -> Step:
+    """A vote of three for the step; a vote without a winner fails the step."""
+    if not isinstance(step.input, str):
+        raise TypeError(f"classify: expected text, got {type(step.input).__name__}")
+    async with RedundantLoop(ScriptedEngine(RESEARCH), schema=SCHEMA, n=3) as loop:
+        result = (await loop.call(step.input)).raise_for_error()
+    return step.with_output(result.content)
+
+
 async def main() -> None:
     """Research with tools, then classify reliably; first wrapped, then as they are."""
-    engine = ScriptedEngine(RESEARCH)
-    classifier = RedundantLoop(engine, schema=SCHEMA, n=3)
     plan = [Step("research", STEP_RESEARCH, "Analyze market trends for Q4"), Step("classify", STEP_CLASSIFY)]
-    async with PlanExecutor({STEP_RESEARCH: agent_handler, STEP_CLASSIFY: classifier}) as executor:
+    async with PlanExecutor({STEP_RESEARCH: agent_handler, STEP_CLASSIFY: reliable_classifier}) as executor:
         results = await executor.execute(plan)
     print(f"wrapped: {results.outputs}")
 
+    engine = ScriptedEngine(RESEARCH)
+    classifier = RedundantLoop(engine, schema=SCHEMA, n=3)
     agent = AgentLoop(engine, tools=[market], system_prompt="You are a research assistant.")
     async with PlanExecutor({STEP_RESEARCH: agent, STEP_CLASSIFY: classifier}) as executor:
         results = await executor.execute(plan)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from remit import (
@@ -60,6 +61,16 @@ class Canned:
             yield piece
 
 
+@asynccontextmanager
+async def load(model_source: str) -> AsyncIterator[LLMChat]:
+    """A client with its model loaded, which is put away when it is left."""
+    print(f"loaded: {model_source}")
+    try:
+        yield Canned()
+    finally:
+        print(f"unloaded: {model_source}")
+
+
 async def main() -> None:
     """One exchange, streamed."""
     heard: list[str] = []
@@ -68,7 +79,7 @@ async def main() -> None:
         if isinstance(chunk, StreamChunk):
             heard.append(chunk.text)
 
-    async with AgentLoop(Adapter(Canned()), stream=hear) as agent:
+    async with load("unsloth/gemma-4-E4B-it") as chat, AgentLoop(Adapter(chat), stream=hear) as agent:
         result = await agent.chat("Say hello.")
     print(f"content: {result.content}")
     print(f"streamed: {heard}")

@@ -1,18 +1,21 @@
 """Typed steps in an order: each works on what the step before it gave, unless it has an input of its own."""
 
 import asyncio
+from dataclasses import dataclass, replace
+from typing import Any
 
 from remit import (
-    Candidate,
     ContextBuilder,
     Document,
     DocumentIndex,
     ExecutionPlan,
     InferHandler,
     PlanExecutor,
+    RerankCandidate,
     RerankHandler,
     RerankInput,
     RetrieveHandler,
+    ScoreMaker,
     ScriptedEngine,
     Step,
     StepType,
@@ -23,12 +26,35 @@ QUERY = "How do interfaces work in Go?"
 STEP_SUMMARIZE = "summarize"
 
 
-class Reranker:
-    """Takes the query and its candidates in one, and gives those that remain, best first."""
+@dataclass
+class Scored:
+    """What a reranker elsewhere works with: a text, its score and where it is from."""
 
-    async def rerank(self, asked: RerankInput) -> list[Candidate]:
-        """The longest first, two of them."""
-        return sorted(asked.candidates, key=lambda candidate: -len(str(candidate.content)))[:2]
+    content: str
+    score: float
+    source: str
+    metadata: dict[str, Any]
+
+
+class Reranker:
+    """A reranker that knows nothing of plans: the longest first, two of them."""
+
+    def rerank(self, query: str, found: list[Scored]) -> list[Scored]:
+        """Those that remain, best first."""
+        return sorted((replace(one, score=float(len(one.content))) for one in found), key=lambda one: -one.score)[:2]
+
+
+class RerankAdapter:
+    """Satisfies CandidateReranker: it converts the candidates of a plan for the reranker, and what remains back."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = reranker
+
+    async def rerank(self, asked: RerankInput) -> list[RerankCandidate]:
+        """The candidates that remain, best first."""
+        found = [Scored(str(one.content), one.score, one.source, dict(one.metadata)) for one in asked.candidates]
+        kept = self._reranker.rerank(asked.query, found)
+        return [RerankCandidate(one.content, one.source, one.score, ScoreMaker.RERANK, one.metadata) for one in kept]
 
 
 def check(output: str) -> str | None:
@@ -64,7 +90,7 @@ async def main() -> None:
         )
     )
     async with PlanExecutor(
-        {StepType.RETRIEVE: retrieve, StepType.RERANK: RerankHandler(Reranker()), StepType.INFER: infer}
+        {StepType.RETRIEVE: retrieve, StepType.RERANK: RerankHandler(RerankAdapter(Reranker())), StepType.INFER: infer}
     ) as executor:
         results = await executor.execute(plan)
     print(f"retrieved: {[one.source for one in results.steps[0].output.candidates]}")

@@ -32,9 +32,16 @@ def web_search(query: str) -> str:
     return f"qubits.example says: {query} moves on"
 
 
+@tool(effect="read")
+def calculator(left: float, right: float) -> float:
+    """Multiply two numbers."""
+    return left * right
+
+
 RESEARCH: list[dict[str, Any]] = [
     {"when": "structured output", "text": '{"summary":"It moves on.","sources":["qubits.example"]}'},
-    {"when": "qubits.example", "text": "I have found something."},
+    {"when": "84", "text": "I have found something."},
+    {"when": "qubits.example", "tool_calls": [{"name": "calculator", "arguments": {"left": 2, "right": 42}}]},
     {"tool_calls": [{"name": "web_search", "arguments": {"query": "quantum computing"}}]},
 ]
 
@@ -51,7 +58,7 @@ async def main() -> None:
 
     async with SpecializedLoop(
         ScriptedEngine(RESEARCH),
-        tools=[web_search],
+        tools=[web_search, calculator],
         system_prompt="Research the topic, then produce a structured summary.",
         schema=Summary,
     ) as research:

@@ -10,6 +10,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "contracts"
 SHOWN = {
     "core_types": ["160 tokens, 40 of them generated, 80 a second"],
     "engine": [
+        "loaded: unsloth/gemma-4-E4B-it",
+        "unloaded: unsloth/gemma-4-E4B-it",
         "content: Hello, world.",
         "streamed: ['Hello', ', ', 'world.']",
         "warning: the price of model 'gemma' is unknown",
@@ -39,7 +41,7 @@ SHOWN = {
     ],
     "specialized_loop": [
         '{"sentiment":"positive"}',
-        "phase 1: ['web_search']",
+        "phase 1: ['web_search', 'calculator']",
         "phase 2: It moves on. ['qubits.example']",
     ],
     "planner": [
@@ -64,7 +66,7 @@ SHOWN = {
     ],
     "redundant_loop": ['Winner: {"sentiment":"positive"}', "Confidence: 100%", "Total tokens: 18"],
     "composition": [
-        "wrapped: {'research': 'Orders grew.', 'classify': {'trend': 'up'}}",
+        "wrapped: {'research': 'Orders grew.', 'classify': '{\"trend\":\"up\"}'}",
         "as they are: {'research': 'Orders grew.', 'classify': {'trend': 'up'}}",
         "confidence: 100% by voting",
         "calls: ['market']",

@@ -39,12 +39,13 @@ def test_a_yes_names_the_version_that_was_shown_and_another_one_is_refused_with_
             waiting = (await agent.chat("Erase a.")).waiting_for
             assert waiting is not None
             (asked,) = waiting.packets
-            for say in (agent.approve, agent.reject):
-                with pytest.raises(RequestRejected) as refused:
-                    await say(asked.id, by="bea", packet="0" * 64)
-                assert refused.value.code == "PACKET_CHANGED"
-                assert refused.value.details == {"packet": asked.packet, "answered": "0" * 64}
-                assert "show that to the person" in refused.value.message
+            for other in ("0" * 64, "", " ", asked.packet[:16]):
+                for say in (agent.approve, agent.reject):
+                    with pytest.raises(RequestRejected) as refused:
+                        await say(asked.id, by="bea", packet=other)
+                    assert refused.value.code == "PACKET_CHANGED"
+                    assert refused.value.details == {"packet": asked.packet, "answered": other}
+                    assert "show that to the person" in refused.value.message
             assert (await agent.approve(asked.id, by="bea", packet=asked.packet)).content == "done"
 
     asyncio.run(story())
@@ -56,7 +57,7 @@ def test_a_plan_is_answered_by_the_version_that_was_shown(tmp_path: Path) -> Non
             waiting = (await plans.execute([Step("do", "tool", {"word": "a"}, tool="erase")])).response.waiting_for
             assert waiting is not None
             with pytest.raises(RequestRejected, match="PACKET_CHANGED"):
-                await plans.reject(waiting.packets[0].id, by="bea", packet="0" * 64)
+                await plans.approve(waiting.packets[0].id, by="bea", packet="")
             done = await plans.approve(waiting.packets[0].id, by="bea", packet=waiting.packets[0].packet)
             assert done.output == "gone"
 
@@ -71,7 +72,7 @@ def test_a_handle_of_a_run_is_answered_by_the_version_that_was_shown(tmp_path: P
             waiting = (await run.result()).waiting_for
             assert waiting is not None
             with pytest.raises(RequestRejected, match="PACKET_CHANGED"):
-                await run.reject(by="bea", packet="0" * 64)
+                await run.approve(by="bea", packet="")
             assert (await run.approve(by="bea", packet=waiting.packets[0].packet)).content == "done"
 
     asyncio.run(story())

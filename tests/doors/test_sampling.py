@@ -81,6 +81,22 @@ def test_an_infer_handler_samples_as_it_says_unless_its_step_says_more(tmp_path:
     assert [request.temperature for request in panel.asked] == [0.0, 0.5]
 
 
+def test_what_a_request_does_not_say_of_its_sampling_is_as_its_handler_has_it(tmp_path: Path) -> None:
+    panel, words = Panel("fine"), (user_message("hi"),)
+    own = ExecutionHints(temperature=0.9, top_p=0.5, options={"seed": 1, "mirostat": 2})
+    plans = PlanExecutor({"infer": InferHandler(panel, sampling=own)}, temperature=0.3, top_p=0.4, home=tmp_path)
+    plans.execute_sync(
+        [
+            Step("bare", "infer", ModelRequest(words)),
+            Step("warm", "infer", ModelRequest(words, temperature=0.1)),
+            Step("top", "infer", ModelRequest(words, top_p=0.11)),
+            Step("seeded", "infer", ModelRequest(words, options={"seed": 7})),
+        ]
+    )
+    sent = [(asked.temperature, asked.top_p, asked.options["seed"], asked.options["mirostat"]) for asked in panel.asked]
+    assert sent == [(0.9, 0.5, 1, 2), (0.1, 0.5, 1, 2), (0.9, 0.11, 1, 2), (0.9, 0.5, 7, 2)]
+
+
 @pytest.mark.req("0.10")
 @pytest.mark.parametrize("which", CLASSES)
 def test_a_run_that_takes_longer_than_its_class_allows_is_cancelled(which: str, tmp_path: Path) -> None:

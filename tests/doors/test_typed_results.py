@@ -145,8 +145,8 @@ async def test_an_output_that_its_own_type_refuses_is_no_value(tmp_path: Path) -
                 raise ValueError("odd")
             return left
 
-    response = await SpecializedLoop(says({"left": 3}), schema=Even, home=tmp_path).call("How many?")
-    with pytest.raises(RunFailed, match="CONSTRAINT_SCHEMA_INVALID"):
+    response = await SpecializedLoop(says({"left": 3}, times=9), schema=Even, home=tmp_path).call("How many?")
+    with pytest.raises(RunFailed, match="VALIDATION_RULE_FAILED"):
         _ = response.value
     assert response.structured_output == {"left": 3}
 

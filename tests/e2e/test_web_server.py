@@ -80,8 +80,11 @@ def test_a_run_is_submitted_followed_and_answered_over_http_and_goes_on_after_it
         unknown = client.post(f"/approvals/{asked['id']}", json={**answer, "decision": "cancel", "packet": "0"})
         assert (unknown.status_code, unknown.json()["code"]) == (409, "DECISION_UNKNOWN")
         assert client.get("/runs/nosuchrun").status_code == 404
-        other = client.post(f"/approvals/{asked['id']}", json={**answer, "packet": "0" * 64})
-        assert (other.status_code, other.json()["code"]) == (409, "PACKET_CHANGED")
+        lost = client.get(f"/runs/{run}/events", headers={"Last-Event-ID": "99999"})
+        assert (lost.status_code, lost.json()["code"]) == (409, "CURSOR_INVALID")
+        for version in ("0" * 64, ""):
+            other = client.post(f"/approvals/{asked['id']}", json={**answer, "packet": version})
+            assert (other.status_code, other.json()["code"]) == (409, "PACKET_CHANGED")
         own = client.post(f"/approvals/{asked['id']}", json={**answer, "by": "customer", "packet": asked["packet"]})
         assert own.json()["code"] == "SELF_APPROVAL"
         assert client.post(f"/approvals/{asked['id']}", json={**answer, "packet": asked["packet"]}).is_success

@@ -6,8 +6,9 @@ Rule 3: a listener (stream, `on_tool_result`, observer) may break, and the run g
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace as replace_parts
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from remit.agents.agent_requests import check_settings, hints_of, instructions, output_of, request_of
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -56,7 +57,7 @@ from remit.orchestrate.run_handle import (
     refuse_answer,
     rejection,
 )
-from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
@@ -194,11 +195,12 @@ class AgentLoop:
         return await told_to_step(self._shaped(self._structured(text, output, ToolChoice()), schema))
 
     async def _shaped(self, request: SystemRequest, schema: SchemaSource[T]) -> StructuredResponse[T]:
-        return structured(await self._exchanged(request), schema)
+        return structured(await self._exchanged(request, type_code(schema)), schema)
 
-    async def _exchanged(self, request: SystemRequest) -> SystemResponse:
+    async def _exchanged(self, request: SystemRequest, typed: Mapping[str, Code] | None = None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = Exchange(self.config, system.text, self._begin)
+        exchange.kit = _coded(exchange.kit, typed)
         try:
             with self._entries_for(exchange) as entries:
                 response = await run_or_cancel(
@@ -231,28 +233,30 @@ class AgentLoop:
             self._in_use.release()
 
     async def approve(
-        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = ""
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
     ) -> SystemResponse:
         """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on.
 
-        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED.
         """
         return await told_to_step(self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet)))
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> SystemResponse:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> SystemResponse:
         """Say no to what the open exchange asks, and let it go on without."""
         return await told_to_step(self._answer(rejection(packet_id, by=by, reason=reason, packet=packet)))
 
-    async def resume(self) -> SystemResponse:
+    async def resume(self, schema: SchemaSource[Any] | None = None) -> SystemResponse:
         """Go on with the open exchange of the session, which a crash or a closed program left, with this agent's own tools.
 
-        Refused with NOTHING_OPEN where none is open.
+        Refused with NOTHING_OPEN where none is open. An exchange whose schema is a type with checks of its own goes on
+        with that schema; without it, it is refused and stays as it is.
         """
-        return await told_to_step(self._resumed())
+        return await told_to_step(self._resumed(None if schema is None else type_code(schema)))
 
-    async def _resumed(self) -> SystemResponse:
+    async def _resumed(self, typed: Mapping[str, Code] | None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = await self._open_exchange(system)
+        exchange.kit = _coded(exchange.kit, typed)
         response = await system.resume(exchange.run_id, kit=exchange.kit)
         await exchange.finish()
         await self._refresh(system)
@@ -330,3 +334,7 @@ class AgentLoop:
         await exchange.finish()
         await self._refresh(system)
         return await system.result(exchange.run_id)
+
+
+def _coded(kit: Kit, code: Mapping[str, Code] | None) -> Kit:
+    return replace_parts(kit, code={**kit.code, **code}) if code else kit

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from remit.agents.agent_requests import hints_of
-from remit.agents.plan_parts import StepWork, executor_parts
-from remit.agents.single_runs import CallLoop, SingleRuns
+from remit.agents.plan_parts import StepWork, executor_parts, types_of
+from remit.agents.single_runs import CallLoop, KitFor, SingleRuns
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -42,7 +42,7 @@ from remit.orchestrate.patterns.planned_graph import is_planned, steps_run
 from remit.orchestrate.patterns.planners import ModelPlanner, Planner, check_planner, check_policy, given_plan
 from remit.orchestrate.patterns.step_values import read_value
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import Kit, SystemPrompt, Terms, prompt_text
+from remit.orchestrate.setup.kit import Code, Kit, SystemPrompt, Terms, prompt_text
 
 RUN_NO_PLAN = "RUN_NO_PLAN"
 
@@ -141,13 +141,15 @@ class PlanExecutor(CallLoop[PlanResult]):
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """Execute a plan for a request of the caller's own; its mode is plan."""
-        return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan))
+        terms = self._terms_of(plan)
+        return await self._runs.call(replace(request, mode=Mode.PLAN), self._equipping(terms.plan), terms)
 
     async def start(
         self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", chunks: bool = False
     ) -> Run[PlanResult]:
         """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
-        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), chunks=chunks)
+        terms = self._terms_of(plan)
+        return await self._runs.start(self._request(prompt), self._equipping(terms.plan), terms, chunks=chunks)
 
     def stream(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> Streaming[PlanResult]:
         """Execute a plan, with the words of its steps as they come: `async for piece in`; to await it gives the result."""
@@ -158,12 +160,13 @@ class PlanExecutor(CallLoop[PlanResult]):
         refuse_inside_a_loop("execute_sync", "execute")
         return asyncio.run(self.execute(plan, prompt=prompt))
 
-    async def resume(self, run_id: str) -> PlanResult:
+    async def resume(self, run_id: str, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """Go on with a plan that was begun here or elsewhere; no step that was finished runs again.
 
         The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
+        Where a step has a schema that is a type with checks of its own, give the plan again, so that they are there, too.
         """
-        return await self._runs.resume(run_id)
+        return await self._runs.resume(run_id, None if plan is None else self._equipping(given_plan(plan)))
 
     def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
         return replace_parts(self._terms, plan=None if plan is None else given_plan(plan))
@@ -176,10 +179,16 @@ class PlanExecutor(CallLoop[PlanResult]):
         messages = (*told, user_message(prompt or RUN_THE_PLAN))
         return SystemRequest(messages, Mode.PLAN, user_id=self._user_id, hints=self._hints)
 
-    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
+    def _equipping(self, plan: ExecutionPlan | None) -> KitFor:
+        """Kits for one plan, with what hears the answers of its steps for their types."""
+        return partial(self._kit_for, typed=None if plan is None else types_of(plan))
+
+    def _kit_for(self, system: System, typed: Mapping[str, Code] | None = None) -> tuple[Kit, Listener]:
         parts = self._parts
         told = None if self._observer is None else partial(_tell, self._observer, Telling())
-        kit = Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers, planner=self.planner)
+        kit = Kit(
+            parts.engines, parts.tools, {**parts.code, **(typed or {})}, handlers=parts.handlers, planner=self.planner
+        )
         return replace_parts(kit, step_filters=parts.filters), Listener(told)
 
 

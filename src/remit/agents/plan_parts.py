@@ -7,18 +7,21 @@ Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a l
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from remit.agents.agent_loop import AgentLoop
 from remit.agents.redundant_loop import RedundantLoop
 from remit.agents.specialized_loop import SpecializedLoop
+from remit.agents.structured import type_code
 from remit.agents.terms import engine_of, refuse_own_terms
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import Mode
+from remit.core.run.inference import ModelRequest
 from remit.core.work.graph import Ask, schema_text
+from remit.core.work.plan import ExecutionPlan
 from remit.inference.engine import AnyEngine
-from remit.inference.specs import engine_spec
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
     PLAN_HANDLER_INVALID,
@@ -31,13 +34,12 @@ from remit.orchestrate.patterns.handlers import (
     ValidateHandler,
     unusable_handler,
 )
-from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text
-from remit.orchestrate.patterns.structured_graph import structured_graph
-from remit.orchestrate.setup.kit import ToolCallFilter, prompt_text
+from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text, step_type_heard
+from remit.orchestrate.patterns.planners import PLAN_MODEL_TAKEN, answers_alike
+from remit.orchestrate.patterns.structured_graph import TYPE_MARK, structured_graph, type_heard
+from remit.orchestrate.setup.kit import Code, ToolCallFilter, prompt_text
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
-
-PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
 
 _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankHandler, ValidateHandler)
 
@@ -141,15 +143,16 @@ def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
         sampling=sampling_text(loop.hints),
     )
     rounds = loop.tool_rounds_max if tools else 0
-    graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True)
-    return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools, filters=filters)
+    # Of loops for several types of steps, each has a type of its own.
+    code = {f"{TYPE_MARK}{type_of_step}": check for check in loop.typed.values()}
+    graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True, heard=type_heard(code))
+    return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools, code=code, filters=filters)
 
 
 def _take_engine(engines: dict[str, AnyEngine], engine: AnyEngine) -> None:
     name = engine.model_info().name
     kept = engines.setdefault(name, engine)
-    # What the same spec opened answers the same.
-    if kept is not engine and (not engine_spec(engine) or engine_spec(kept) != engine_spec(engine)):
+    if not answers_alike(engine, kept):
         message = f"two engines of the plan serve a model called {name[:80]!r}; give both steps the same engine"
         raise RequestRejected(PLAN_MODEL_TAKEN, message, {"model": name[:80]})
 
@@ -159,3 +162,14 @@ def _take_tool(tools: dict[str, Tool], tool: Tool) -> None:
     # A plain function is made a tool wherever it is given.
     if kept is not tool and (kept.function is not tool.function or kept.definition != tool.definition):
         Registry((kept, tool))  # It says what is wrong with two tools of one name.
+
+
+def types_of(plan: ExecutionPlan) -> dict[str, Code]:
+    """What hears the answers of the steps of a plan whose schema is a type with checks of its own, by name."""
+    found: dict[str, Code] = {}
+    for step in plan.steps:
+        # A type stands for its schema there as well.
+        asked: Any = step.input.schema if isinstance(step.input, ModelRequest) else None
+        with suppress(RequestRejected):  # What stands for no schema is refused with its step.
+            found.update((step_type_heard(step), check) for check in type_code(step.schema or asked).values())
+    return found

@@ -5,6 +5,7 @@ Rule 2: a candidate that failed is left out and counted; who wins, and how surel
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Generic, Self
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
 from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.clipped import clipped
@@ -56,9 +57,10 @@ from remit.orchestrate.patterns.redundant_graph import (
     check_replicas,
     redundant_for,
 )
+from remit.orchestrate.patterns.structured_graph import TYPE_MARK, type_heard
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
-from remit.orchestrate.setup.kit import ContextProvider, Kit, SystemPrompt, prompt_text
+from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, prompt_text
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
 
@@ -169,7 +171,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         named = voting if isinstance(voting, str) else CUSTOM
         self._redundancy = Redundancy(n, named, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
-        self.context_provider, self.user_id = context_provider, user_id
+        self.context_provider, self.user_id, self._typed = context_provider, user_id, type_code(schema)
         # Whether the caller passed a boundary, even the default one.
         self.has_own_boundary = boundary is not UNSAID
         said = terms_of(boundary, budget, Routing.NONE, role=role, goal=goal)
@@ -186,7 +188,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         self._runs = SingleRuns(_reading(schema), self._kit_for, _expect_vote, system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
-        check_graph_fits(self._graph(CUSTOM), self.terms)
+        check_graph_fits(self._graph(CUSTOM, self._typed), self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult[T]:
         """Ask N times, and count. A caller that stops waiting for it cancels the run and every replica."""
@@ -231,13 +233,16 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             role=self.terms.role,
             sampling=sampling_text(self._settings.hints),
         )
-        return PatternHandler(self._graph(name), self.config.engine, Mode.REDUNDANT, ask, code=self._code(name))
+        typed = {f"{TYPE_MARK}{name}": check for check in self._typed.values()}
+        code = {**typed, **self._voter(name)}
+        return PatternHandler(self._graph(name, typed), self.config.engine, Mode.REDUNDANT, ask, code=code)
 
-    def _graph(self, name: str) -> Graph:
+    def _graph(self, name: str, typed: Mapping[str, Code]) -> Graph:
         """The graph of a call whose strategy has this name, where it is the caller's own."""
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=True, strict=False)
         asked = SystemRequest((user_message("a question"),), Mode.REDUNDANT, output=output)
-        return redundant_for(asked, replace(self._redundancy, voting=name) if self._code(name) else self._redundancy)
+        voted = replace(self._redundancy, voting=name) if self._voter(name) else self._redundancy
+        return redundant_for(asked, voted, type_heard(typed))
 
     @property
     def hints(self) -> ExecutionHints:
@@ -249,13 +254,13 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         request = request_of(self._settings, prompt, user_id=self.user_id)
         return replace(request, mode=Mode.REDUNDANT, output=output)
 
-    def _code(self, name: str = CUSTOM) -> dict[str, Strategy]:
+    def _voter(self, name: str = CUSTOM) -> dict[str, Strategy]:
         voting = self.config.voting
         return {} if isinstance(voting, str) else {f"{VOTE_MARK}{name}": voting}
 
     def _kit_for(self, system: System) -> tuple[Kit, Listener]:
         kit, listener = listening(self._settings)(system)
-        return replace_parts(kit, code=self._code()), listener
+        return replace_parts(kit, code={**self._typed, **self._voter()}), listener
 
 
 def _takes_several(engine: Engine) -> bool:

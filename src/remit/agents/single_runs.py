@@ -98,15 +98,15 @@ class SingleRuns(Generic[T]):
             raise
         return await self._rested(system, response)
 
-    async def resume(self, run_id: str) -> T:
+    async def resume(self, run_id: str, kit_for: KitFor | None = None) -> T:
         """Go on with a run that was begun here or elsewhere, as a call of this loop."""
-        return await (await self.take_up(run_id)).result()
+        return await (await self.take_up(run_id, kit_for)).result()
 
-    async def take_up(self, run_id: str) -> Run[T]:
+    async def take_up(self, run_id: str, kit_for: KitFor | None = None) -> Run[T]:
         """Go on with a run without waiting: gives its handle; the run goes on by itself."""
         system = await self.system()
         await self._look_first(system, run_id)
-        kit, listener = self._kit_for(system)
+        kit, listener = (kit_for or self._kit_for)(system)
         end = system.listen(listener, run_id)
         try:
             taken = await system.take_up(run_id, kit=kit)
@@ -117,13 +117,15 @@ class SingleRuns(Generic[T]):
         self._open[run_id] = _Call(kit, entry.listing.session_id)
         return taken.read_by(partial(self._rested, system))
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
+    ) -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
         return await told_to_step(
             self._answer(packet_id, approval(packet_id, by=by, arguments=arguments, packet=packet))
         )
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> T:
         """Say no to what a call asks, and let it go on without."""
         return await told_to_step(self._answer(packet_id, rejection(packet_id, by=by, reason=reason, packet=packet)))
 
@@ -205,14 +207,16 @@ class CallLoop(Generic[T]):
 
     _runs: SingleRuns[T]
 
-    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> T:
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
+    ) -> T:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on.
 
-        `packet` names the version that was shown; a packet that has changed since is refused with PACKET_CHANGED.
+        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED.
         """
         return await self._runs.approve(packet_id, by=by, arguments=arguments, packet=packet)
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str = "") -> T:
+    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> T:
         """Say no to what a call asks; it goes on without, or ends there."""
         return await self._runs.reject(packet_id, by=by, reason=reason, packet=packet)
 

@@ -13,7 +13,7 @@ from typing import Generic
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -87,13 +87,15 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
             context_provider=context_provider,
         )
         self.user_id = user_id
+        # What hears an output for the type that was given as schema, by its name; mostly empty.
+        self.typed = type_code(schema)
         judging = judging_by(rules, judge, self.config.engine)
         # Whether the caller passed a boundary, even the default one.
         self.has_own_boundary = boundary is not UNSAID
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
             _settings(self.config),
-            code=judging.code,
+            code={**judging.code, **self.typed},
             judge=judging.judge,
             filters=filters_of(filters),
             hints=hints_of(temperature, top_p, timeout_ms, options),

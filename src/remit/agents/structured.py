@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 from remit.core.failure import ErrorCode, RunFailed
 from remit.core.run.contract import RUN_OPEN, SystemResponse
 from remit.core.schema.json_schema import Schema
-from remit.core.schema.schema_source import instance_reader
+from remit.core.schema.schema_source import check_of, instance_reader
+from remit.orchestrate.patterns.structured_graph import TYPE_MARK
+from remit.orchestrate.setup.kit import Code
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -46,12 +48,19 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
         read: Callable[[Any], T] = self.__dict__["read"]
         try:
             return read(self.structured_output)
-        except ValueError as error:
+        except Exception as error:
+            # The code of a type may raise whatever it likes.
             raise self._unfit(str(error)) from error
 
     def _unfit(self, why: str) -> RunFailed:
         message = f"the output of run {self.run_id} is no value of its schema: {why[:400]}"
         return RunFailed(ErrorCode.CONSTRAINT_SCHEMA_INVALID, message, {"run_id": self.run_id})
+
+
+def type_code(schema: SchemaSource[Any] | None) -> dict[str, Code]:
+    """The code that hears an output for the type that was given as schema, where the type demands more than JSON can say."""
+    check = None if schema is None else check_of(schema)
+    return {} if check is None else {f"{TYPE_MARK}{getattr(schema, '__name__', 'output')}": check}
 
 
 def structured(response: SystemResponse, schema: SchemaSource[T]) -> StructuredResponse[T]:

@@ -14,7 +14,7 @@ from remit.core.limits.budget import FIELDS, Budget, check_budget, negative_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, check_figures, declared_boundary
 from remit.core.limits.roles import role_named
 from remit.core.record import once_a_record, replace
-from remit.core.run.inference import Routing
+from remit.core.run.inference import ModelInfo, Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.work.goal import Goal
@@ -53,8 +53,17 @@ def engine_of(engine: AnyEngine | str | None) -> Engine:
         from remit.assemble import settings_of
 
         return open_engine(engine, base=Path.cwd(), settings=settings_of().engines)
+    if isinstance(engine, type):
+        message = f"the class {engine.__name__} is no engine; make one of it: {engine.__name__}(…)"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    told: object = engine.model_info()
+    if not isinstance(told, ModelInfo):
+        message = (
+            f"model_info() of a {type(engine).__name__} gave {clipped(told)}; it gives a ModelInfo, in a plain def"
+        )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     checked: Any = engine
     made: Engine = checked

@@ -20,8 +20,10 @@ from remit.constraint.grammar.notation import check_grammar
 from remit.constraint.reading.enums import Enums, Matched, schema_at
 from remit.constraint.reading.find_json import Sought, find_json
 from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, RepairCode, RepairLog, Unreadable
-from remit.core.failure import ErrorCode
+from remit.core.clipped import clipped
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject, Record, replace
+from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.schema.grammar_source import grammar_text
 from remit.core.schema.json_schema import (
     ENUM,
@@ -104,6 +106,12 @@ class Demand:
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:
     """Hold what a model said to a demand."""
+    given: object = demand
+    if not isinstance(given, Demand):
+        message = (
+            f"demand={clipped(given)} is no Demand; make one of a schema once, for any number of texts: Demand(schema)"
+        )
+        raise RequestRejected(REQUEST_MALFORMED, message)
     log = RepairLog()
     if demand.grammar is not None:
         refused = _by_grammar(text, demand.grammar, log, repair=repair)

@@ -124,7 +124,9 @@ def context_confidence(found: Sequence[Candidate]) -> tuple[float, ConfidenceSou
 
 
 def relevance_of(found: Sequence[Candidate]) -> float | None:
-    """How much of the question the best evidence answers to, from 0 to 1; None where nothing of it says."""
+    """How much of the question the best evidence answers to, from 0 to 1: 0 of none, None where none of it says."""
+    if not found:
+        return 0.0
     shares = [candidate.metadata.get(RELEVANCE) for candidate in found]
     known = [share for share in shares if isinstance(share, int | float) and 0.0 <= share <= 1.0]
     return max(known, default=None)

@@ -90,7 +90,7 @@ class Run(Generic[T_co]):
         return Events(self._system, self.id, since, chunks=chunks, then=self.result)
 
     async def approve(
-        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None, packet: str = ""
+        self, packet_id: str = "", *, by: str = "", arguments: JsonObject | None = None, packet: str | None = None
     ) -> SystemResponse:
         """Say yes to what the run or a child of it asks, perhaps with other arguments; gives how it then rests.
 
@@ -103,7 +103,9 @@ class Run(Generic[T_co]):
             self._answered(approval(name, by=by or self._own, arguments=arguments, packet=packet))
         )
 
-    async def reject(self, packet_id: str = "", *, by: str = "", reason: str = "", packet: str = "") -> SystemResponse:
+    async def reject(
+        self, packet_id: str = "", *, by: str = "", reason: str = "", packet: str | None = None
+    ) -> SystemResponse:
         """Say no to what the run or a child of it asks."""
         name = packet_id or await self._only_packet()
         return await told_to_step(self._answered(rejection(name, by=by or self._own, reason=reason, packet=packet)))
@@ -281,22 +283,23 @@ async def refuse_answer(system: "System", packet_id: str, otherwise: RequestReje
     raise otherwise
 
 
-def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str = "") -> UserSignal:
+def approval(packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None) -> UserSignal:
     """A yes to a packet, perhaps with other arguments. It names no run when the packet is a command's name alone.
 
-    `packet` is the version that was shown, which is then the only one that it is a yes to.
+    `packet` is the version that was shown, which is then the only one that it is a yes to. None binds it to no version; an
+    empty text is a version that no packet has.
     """
     changed: JsonObject = {} if arguments is None else {"arguments": arguments}
     return said(Signal.APPROVE, run_of(packet_id), by, {**changed, **_bound_to(packet), "packet_id": packet_id})
 
 
-def rejection(packet_id: str, *, by: str, reason: str = "", packet: str = "") -> UserSignal:
+def rejection(packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> UserSignal:
     """A no to a packet, and to the version that was shown, where that is named."""
     return said(Signal.REJECT, run_of(packet_id), by, {**_because(reason), **_bound_to(packet), "packet_id": packet_id})
 
 
-def _bound_to(packet: str) -> JsonObject:
-    return {"packet": packet} if packet else {}
+def _bound_to(packet: str | None) -> JsonObject:
+    return {} if packet is None else {"packet": packet}
 
 
 def cancellation(run_id: str, *, by: str, reason: str = "") -> UserSignal:

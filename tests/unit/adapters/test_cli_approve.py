@@ -208,6 +208,8 @@ def test_what_is_left_of_a_packet_is_still_named_by_its_first_call(desk: Desk) -
         (("last+", "--only", "9.9"), "PACKET_UNKNOWN", 1),
         (("last+", "--packet", "0" * 16), "PACKET_CHANGED", 1),
         (("last/1.2", "--packet", "0" * 16), "PACKET_CHANGED", 1),
+        (("last/1.2", "--packet", ""), "PACKET_CHANGED", 1),
+        (("last+", "--packet", ""), "PACKET_CHANGED", 1),
         (("last/9.9+",), "PACKET_UNKNOWN", 1),
         (("last/1.2", "--arguments", "{"), "ARGUMENTS_UNREADABLE", 2),
         (("last/1.2", "--arguments", "[1]"), "ARGUMENTS_UNREADABLE", 2),

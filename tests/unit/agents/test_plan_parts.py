@@ -17,7 +17,6 @@ from remit import (
     ToolHandler,
     tool,
 )
-from remit.agents.plan_parts import PLAN_MODEL_TAKEN
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.limits.profiles import STANDARD
@@ -32,6 +31,7 @@ from remit.kernel.state import pinned
 from remit.observe.views.event_log import InMemoryEventLog
 from remit.orchestrate.loop.needs import missing_parts
 from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID
+from remit.orchestrate.patterns.planners import PLAN_MODEL_TAKEN
 from remit.tool.registry import TOOL_NAME_TAKEN
 from remit.validate.rule_set import NotEmpty, Rule, RuleSet
 from tests.unit.orchestrate.house import calls, keep

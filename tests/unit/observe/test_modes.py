@@ -212,7 +212,7 @@ def test_the_confidence_of_evidence_is_the_relevance_of_the_best_of_it(index: Do
 @pytest.mark.req("0.8")
 def test_nothing_found_speaks_for_nothing(index: DocumentIndex) -> None:
     response = asked_with(index, "zebra")
-    assert (response.confidence, response.confidence_source) == (None, None)
+    assert (response.confidence, response.confidence_source) == (0.0, ConfidenceSource.RETRIEVAL)
 
 
 # ExecutionState and ExecutionContext.

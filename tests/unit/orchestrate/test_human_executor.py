@@ -91,12 +91,13 @@ def test_a_yes_to_a_held_call_approves_it_with_or_without_other_arguments() -> N
     assert answer_to(run.state, named) == PersonApproved("1.2", "ada", None, shown.packet, "fine")
 
 
+@pytest.mark.parametrize("version", ["0" * 64, ""])
 @pytest.mark.parametrize("kind", [Signal.APPROVE, Signal.REJECT])
-def test_an_answer_to_another_version_of_a_packet_is_refused(kind: Signal) -> None:
+def test_an_answer_to_another_version_of_a_packet_is_refused(kind: Signal, version: str) -> None:
     run = Run()
     run.proposes(wants("write"))
     with pytest.raises(RequestRejected) as refused:
-        answer_to(run.state, signal(kind, "run", packet_id="run/1.2", packet="0" * 64))
+        answer_to(run.state, signal(kind, "run", packet_id="run/1.2", packet=version))
     assert refused.value.code == ArrivalFault.PACKET_CHANGED
     asking = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
     with pytest.raises(RequestRejected):

@@ -116,7 +116,7 @@ class Finding(Shelf):
 
 @pytest.mark.req("0.8")
 @pytest.mark.parametrize(
-    ("relevance", "reported_ppm"), [((0.25, 0.8), 800_000), ((1.0, None), 1_000_000), ((None,), -1), ((), -1)]
+    ("relevance", "reported_ppm"), [((0.25, 0.8), 800_000), ((1.0, None), 1_000_000), ((None,), -1), ((), 0)]
 )
 def test_the_relevance_of_the_best_evidence_is_reported_where_it_is_known(
     relevance: tuple[float | None, ...], reported_ppm: int

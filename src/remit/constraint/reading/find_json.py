@@ -3,10 +3,12 @@
 Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
         equal, or the schema wants a list of them, the text has one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
-Rule 3: of fences that hold one value, begun and broken off, and a whole one, the whole one is meant.
+Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
+        begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off.
 Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
         are all there is, or the schema wants a list. Numbers in brackets, or nothing, are a list only on a line of their
-        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note or an index.
+        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note or an index,
+        unless the text is one sentence that says of the only list in it that it is the list.
         What was passed over and could be meant as well, a citation beside a list or a list beside a citation, leaves the
         text without an answer. Only a value in a fence of its own is told from single numbers and words in brackets.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
@@ -41,6 +43,8 @@ _fenced = regex(
 _number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z")
 _fence_marks = regex(r"(?:```|~~~)[\w+-]*")
 _fence_line = regex(rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+(?P<info>{_INFO})?[ \t]*+\r?$", re.MULTILINE)
+# A fence that is begun and empty. Without a language the mark may end a fence.
+_fence_begun = regex(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w[\w+-]*+\s*+\Z", re.MULTILINE)
 # A text in quotes, closed or not, or a bracket outside of one.
 _structural = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _member_first = regex(r'"(?P<key>[^"\n]{1,200})"\s*:')
@@ -53,6 +57,12 @@ _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
 # What a list of numbers stands behind, where words stand on its line; and what may follow it there.
 _announced = regex(r"[:=>][\s`*]*+\Z")
 _sentence_over = regex(r"[`*]*+(?:[.!;](?:\s|\Z)|</)")
+# One sentence that is about a list of several: "The list is …", "Sure! …", "… is the list"; or one that has it as code.
+_one_sentence = r"(?:[^\n.,;:?!()]*+!\s++)?"
+_told_before = regex(rf"{_one_sentence}(?:[^\n.,;:?!()]*\b(?:is|are|was|were)\s++)?[*`]*+\Z")
+_told_behind = regex(r"[*`]*+\s++(?:is|are|was|were)\b[^\n.,;:?!()]*+[.!]?\s*+\Z")
+_all_told = regex(r"[*`]*+[.!]?[*`]*+\s*+\Z")
+_in_code = regex(r"(?:\A|.*[^\w`])`\Z", re.DOTALL)
 # A list that no reader of JSON takes as it stands: several members in square brackets, several numbers in any.
 _listing = regex(
     r"\[[^\[\]{}\"\n]*[,;][^\[\]{}\"\n]*+\]|[\[({]\s*+[+-]?[0-9][0-9.]*+(?:[\s,;]++(?:and\s++)?[+-]?[0-9][0-9.]*+)++\s*+[\])}]"
@@ -60,6 +70,8 @@ _listing = regex(
 # A line of a list of things to do that begins with its box.
 _box = regex(r"\[[ xX]?\][ \t]++[^\s]")
 _bullet = regex(r"[ \t]*+(?:[-*+]|[0-9]++[.)])[ \t]++\Z")
+# One number in brackets is a citation or an index as well.
+_LIST_ITEMS_MIN = 2
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
@@ -115,6 +127,8 @@ def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
         return FoundValue(parse_json(body[begin:]), 0)
     except ValueError:
         pass  # Expected: now it is read with repairs.
+    if (begun := _fence_begun.search(body, begin)) is not None and _bracket.search(body, begin, begun.start()):
+        raise _begun_again(begun.start())
     if (whole := _whole_fence(body, begin, log, kinds)) is not None:
         return whole
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
@@ -169,9 +183,11 @@ def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) 
     values = [found for found in read if found is not None]
     if not cut or not values or len(values) < len(read):
         return None
+    if cut[-1] > whole[-1]:
+        raise _begun_again(fences[cut[-1]][0])
     chosen, first = values[0], whole[0]
     is_part = [_begins_like(pieces[place], chosen.value) for place in cut if place < first]
-    # After a whole one, another value may have been begun: only the same words again say nothing new.
+    # What is said again in the end may be broken off in the same words before.
     is_part += [_unspaced(pieces[first]).startswith(_unspaced(pieces[place])) for place in cut if place > first]
     is_one = all(is_part) and all(same_json(chosen.value, each.value) for each in values)
     if not is_one or (kinds and _KINDS[type(chosen.value)] not in kinds):
@@ -180,6 +196,11 @@ def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) 
     log.extend(chosen.log)
     _note_removed(body[fences[first][1] :], fences[first][1], log)
     return FoundValue(chosen.value, chosen.bare_words)
+
+
+def _begun_again(at: int) -> Unreadable:
+    """The refusal of a text in which a value was begun behind a whole one, and how it goes on is unknown."""
+    return Unreadable(Reason.CUT_OFF, at, "a value is begun behind a whole one and broken off; it may be another one")
 
 
 def _read_in(body: str, start: int, end: int) -> _Candidate | None:
@@ -201,10 +222,11 @@ def _fences(body: str, begin: int) -> list[tuple[int, int]]:
     """Where the fences of a text begin and end; the last may have no end. A mark with a word ends one and begins one."""
     found: list[tuple[int, int]] = []
     opened = -1
-    for mark in _fence_line.finditer(body, begin):
+    # Where the text begins a line begins, whatever was taken off before it.
+    for mark in _fence_line.finditer(body[begin:]):
         if opened >= 0:
-            found.append((opened, mark.start()))
-        opened = mark.end() if mark["info"] or opened < 0 else -1
+            found.append((opened, begin + mark.start()))
+        opened = begin + mark.end() if mark["info"] or opened < 0 else -1
     return found if opened < 0 else [*found, (opened, len(body))]
 
 
@@ -283,6 +305,8 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         is_wanted = set(kinds) == {"array"} and isinstance(weak.value, list)
         if is_wanted or not _has_words(body[begin : weak.begin] + body[weak.end :]):
             strong = found.weak
+    if not strong and not found.weak and set(kinds) == {"array"}:
+        strong = [each for each in found.asides if len(found.asides) == 1 and _is_told(body, begin, each, wanted)]
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
@@ -296,6 +320,8 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
     if len(admitted) == 1:
         return _taken(body, begin, log, first)
     if all(same_json(first.value, each.value) for each in admitted):
+        if any(repair.code is RepairCode.CLOSER_ADDED for repair in admitted[-1].log.repairs):
+            raise _begun_again(admitted[-1].begin)
         log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
         log.extend(first.log)
         return FoundValue(first.value, first.bare_words)
@@ -391,6 +417,18 @@ def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
         return False
     is_announced = not _has_words(before) or _announced.search(before) is not None
     return not (is_announced and (not _has_words(after) or _sentence_over.match(after)))
+
+
+def _is_told(body: str, begin: int, found: _Candidate, wanted: Sought) -> bool:
+    """Whether a text is one sentence that gives a list, and no claim with a note, a range or a citation beside it."""
+    if found.value is NO_VALUE or len(found.value) < _LIST_ITEMS_MIN or not wanted.could_mean(found.value, 0):
+        return False
+    before, after = body[begin : found.begin], body[found.end :]
+    if _in_code.match(before) and after.startswith("`"):
+        return True
+    if _told_before.fullmatch(before) is None:
+        return False
+    return _all_told.match(after) is not None or (not _has_words(before) and _told_behind.match(after) is not None)
 
 
 def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundValue:

@@ -2,7 +2,7 @@
 
 Rule 1: every event holds the whole context; nothing about a request has to be guessed from its neighbours.
 Rule 2: a span below another names it as its parent and says what caused it: the id of the tool call that the
-        model asked for, or the name of the plan step.
+        model asked for, the name of the plan step, or the replica of a vote.
 Rule 3: an event has no defaults, so every one of its fields is always written.
 Rule 4: these are views for people and tools; the journal is the truth they are made from.
 """

@@ -2,18 +2,21 @@
 
 Rule 1: what is a JSON Schema already is taken as it is; nothing is added to it.
 Rule 2: a type is read as what may be written for it, by its aliases; what has no schema is refused, with the reason.
+Rule 3: what a type demands and a JSON Schema does not (validators, dates, decimals) is checked by the type itself; a type
+        that demands nothing more has no such check, and costs nothing.
 """
 
 import json
 import types
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Mapping
+from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
+from remit.core.schema.json_text import parse_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,6 +27,8 @@ SCHEMA_SOURCE_INVALID = "SCHEMA_SOURCE_INVALID"
 
 # Types within types within types; a type that holds itself has to be a model, which can be named.
 TYPE_LEVELS_MAX = 32
+# Of so many types it is kept whether and how they check a value; a program has dozens.
+CHECKS_KEPT_MAX = 256
 
 
 def schema_of(source: Any) -> JsonSchema:
@@ -63,6 +68,61 @@ def instance_reader(source: Any) -> Callable[[JsonValue], Any]:
         return _as_it_is
     # As JSON, and not as Python: a date and a tuple are written as a text and a list.
     return lambda value: adapter.validate_json(json.dumps(value))
+
+
+def check_of(source: Any) -> Callable[[str], list[str]] | None:
+    """What looks at a JSON text that fits the schema of a source, and says why the type refuses it; None where it never could.
+
+    Raises RequestRejected for what stands for no schema.
+    """
+    if isinstance(source, dict | bool | str | Schema):
+        return None
+    try:
+        return _check_of_type(source)
+    except TypeError:
+        # It has no hash, so nothing of it can be kept.
+        return _check_of_type.__wrapped__(source)
+
+
+@lru_cache(maxsize=CHECKS_KEPT_MAX)
+def _check_of_type(source: Any) -> Callable[[str], list[str]] | None:
+    schema = compile_schema(schema_of(source))
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter: TypeAdapter[Any] = TypeAdapter(_carried(source, TYPE_LEVELS_MAX))
+    if not _demands_more(adapter.core_schema):
+        return None
+
+    def problems(text: str) -> list[str]:
+        try:
+            value = parse_json(text)
+        except ValueError:
+            return []
+        if not schema.is_valid(value):
+            return []  # The schema has its own words for that.
+        try:
+            adapter.validate_json(text)
+        except ValidationError as refused:
+            said = refused.errors(include_url=False, include_context=False)
+            return [f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}" for error in said]
+        except Exception as error:  # noqa: BLE001  # whatever the code of a type raises, it takes no such value
+            return [f"the type of the output raised {type(error).__name__}: {error}"]
+        return []
+
+    return problems
+
+
+def _demands_more(core: Any) -> bool:
+    """Whether a type, as pydantic has compiled it, refuses what its JSON Schema admits."""
+    if isinstance(core, list | tuple):
+        return any(map(_demands_more, core))
+    if not isinstance(core, Mapping):
+        return False
+    if isinstance(kind := core.get("type"), str):
+        is_read = any(map(core.get, _READ_BY_THE_TYPE)) or core.get("keys_schema", _ANY_KEY)["type"] not in _PLAIN_KEYS
+        if is_read or kind not in _SAID_IN_JSON:
+            return True
+    return any(_demands_more(part) for key, part in core.items() if key not in _NO_PARTS)
 
 
 def _as_it_is(value: JsonValue) -> JsonValue:
@@ -112,4 +172,39 @@ def _refused(source: Any, reason: str) -> RequestRejected:
     return RequestRejected(SCHEMA_SOURCE_INVALID, message)
 
 
+# The parts of types whose JSON Schema says all that they demand; whatever is none of these is asked itself.
+_SAID_IN_JSON = frozenset(
+    [
+        "any",
+        "bool",
+        "dataclass",
+        "dataclass-args",
+        "dataclass-field",
+        "default",
+        "definition-ref",
+        "definitions",
+        "dict",
+        "enum",
+        "float",
+        "int",
+        "list",
+        "literal",
+        "model",
+        "model-field",
+        "model-fields",
+        "none",
+        "nullable",
+        "str",
+        "tuple",
+        "typed-dict",
+        "typed-dict-field",
+        "union",
+    ]
+)
+# What has a type run code of its own, or read more strictly or otherwise than JSON Schema tells.
+_READ_BY_THE_TYPE = ("post_init", "custom_init", "strict", "pattern", "strip_whitespace")
+# Keys of JSON are texts; what else they must be, its schema does not say.
+_ANY_KEY = {"type": "any"}
+_PLAIN_KEYS = ("any", "str")
+_NO_PARTS = ("metadata", "serialization", "expected", "default", "config")
 _HOLDERS = frozenset({list, dict, tuple, set, frozenset})

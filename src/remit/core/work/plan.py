@@ -31,6 +31,8 @@ STEP_RETRIES_MAX = 10
 STEP_TIMEOUT_MS_MAX = 3_600_000
 # The kind of what a planner says to the model of a run that follows no steps: words, shown once.
 PLAN_SAID = "plan"
+# The node that asks the model of a planner, where a plan is made inside the run.
+ASK_PLANNER = "plan:ask"
 # What a caller says who leaves everything to the plan. It is nothing that a first step could work on.
 RUN_THE_PLAN = "Run the plan."
 # What stands between the parts of names that belong to the plan's graph itself.

@@ -98,7 +98,9 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     assert isinstance(command, CallCode)
     # No answer can please a validator that is not there.
     is_missing = arrival.code is ErrorCode.CONFIG_PART_MISSING
-    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE and not is_missing:
+    # A step of a plan that was too slow has not looked, and nothing that is sent back would help.
+    is_slow = bool(command.kind) and arrival.code is ErrorCode.TOOL_TIMEOUT
+    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE and not is_missing and not is_slow:
         problem = arrival.error if command.kind else f"validator {command.name} failed"
         return _heard(tally, CodeReturned(command.id, problems=(problem,)))
     if tally.graph.nodes[tally.node].kind is NodeKind.TOOL:

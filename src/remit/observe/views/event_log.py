@@ -5,7 +5,8 @@ Rule 2: what began has one end: its outcome, or the ending of the run that cut i
 Rule 3: a run is a span and each of its commands one below it, named RUN.COMMAND. The command that starts a child
         has the child's own name, so the spans of a family make one tree.
 Rule 4: inside a plan every event names the step, those of runs beneath it as well; every step that runs has one, and what
-        the plan itself does for a step is caused by the step. A node that every plan has beside
+        the plan itself does for a step is caused by the step. In a replica of a vote every event is caused by the
+        replica, as `replica 2`. A node that every plan has beside
         its steps (plan, prepare, check, done) stands under its own name, which no step may have.
 Rule 5: an event log is told; it never decides anything and is no second truth.
 """
@@ -35,6 +36,7 @@ from remit.core.run.inference import FinishReason
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message, Role
 from remit.core.work.graph import Ask, Sees
+from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.fact import Fact, FactKind
 from remit.observe.places import places_of
@@ -242,7 +244,9 @@ class Telling:
         )
 
     def _below_step(self, state: RunState, step: PerformedStep) -> CorrelationContext:
-        return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
+        return below_step(
+            self._run(state), span_id=_span(state, step), step_name=_replica(state) or self._place(state, step.node)
+        )
 
     def _below_call(self, state: RunState, step: PerformedStep) -> CorrelationContext:
         # A plan makes its calls itself: no model asked for them, and their id is known to nothing else.
@@ -254,7 +258,7 @@ class Telling:
         manifest = pinned(state)
         request, parent = manifest.request, manifest.parent
         above = "" if parent is None else parent.run_id
-        cause = "" if parent is None else self._causes.get(state.run_id, parent.command_id)
+        cause = "" if parent is None else _replica(state) or self._causes.get(state.run_id, parent.command_id)
         return CorrelationContext(
             request_id=request.request_id,
             session_id=request.session_id,
@@ -263,6 +267,12 @@ class Telling:
             parent_span_id=above,
             caused_by=cause,
         )
+
+
+def _replica(state: RunState) -> str:
+    """What a run is called that is a replica of a vote; empty for any other."""
+    number = pinned(state).replica
+    return f"replica {number}" if number else ""
 
 
 _Told: TypeAlias = tuple[Action, _What, str]
@@ -312,7 +322,8 @@ def _shown(state: RunState, step: PerformedStep, sees: Sees) -> int:
         return sum(message.role is Role.USER for message in pinned(state).request.messages)
     evidence = int(bool(state.talk.ephemeral))
     if sees is Sees.EVERYTHING:
-        return step.messages + evidence
+        # What the model of a planner said is no part of what others are shown.
+        return step.messages + evidence - (ASK_PLANNER in graph_of_run(state).index)
     asked = len(pinned(state).request.messages)
     if sees is Sees.REQUEST:
         return asked + evidence

@@ -113,10 +113,8 @@ def execution_context(state: RunState) -> ExecutionContext:
 
 def _candidates(state: RunState) -> tuple[Candidate, ...]:
     """The answers of a vote, the winner's with its share; an answer that was judged; or a plan's latest evidence."""
-    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
-    if not sources:
+    if all(node.ballot is None for node in pinned(state).graph.nodes):
         return _judged(state) or _evidence(state)
-    replicas = in_order([child for child in state.children.ended if child.node in sources])
     share = max(state.result.confidence_ppm, 0) / PPM
     return tuple(
         Candidate(
@@ -126,7 +124,7 @@ def _candidates(state: RunState) -> tuple[Candidate, ...]:
             ScoreMaker.VOTE,
             {"replica": number},
         )
-        for number, child in enumerate(replicas, 1)
+        for number, child in enumerate(_replicas(state), 1)
         if child.ending in ANSWERED
     )
 
@@ -286,13 +284,20 @@ def _step_begun(state: RunState) -> str:
 
 def _whereabouts(state: RunState, failure: Failure) -> JsonObject:
     """What failed, by its name: the step of a plan, the tool, the model, the replica."""
-    manifest = pinned(state)
     step = _step_begun(state)
     is_caused = state.end.ending in _CAUSED
     called = [call.tool for call in state.calls.made.values() if call.code == failure.code or (is_caused and call.code)]
     model = _failed_model(state, step) if failure.category is FailureCategory.INFERENCE else ""
-    found = {"step": step, "tool": called[-1] if called else "", "model": model, "replica": manifest.replica}
+    own = [n for n, child in enumerate(_replicas(state), 1) if child.error and child.error == state.end.error]
+    replica = pinned(state).replica or max(own, default=0)
+    found = {"step": step, "tool": called[-1] if called else "", "model": model, "replica": replica}
     return {name: value for name, value in found.items() if value}
+
+
+def _replicas(state: RunState) -> list[ChildTrace]:
+    """The replicas of a vote that have ended, in the order in which they were asked for."""
+    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
+    return in_order([child for child in state.children.ended if child.node in sources])
 
 
 def _failed_model(state: RunState, step: str) -> str:
@@ -323,8 +328,7 @@ def _failed_children(state: RunState) -> list[ChildTrace]:
 
 def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemError | None:
     """What the failure came of: the step or replica that failed as a run beneath, else what went wrong before."""
-    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
-    replicas = in_order([child for child in state.children.ended if child.node in sources])
+    replicas = _replicas(state)
     steps = [child for child in state.children.ended if child.node and child.node == details.get("step")]
     failed = [child for child in (*steps, *replicas) if child.ending not in ANSWERED]
     if not failed and state.end.ending in _CAUSED and not details.get("step"):
@@ -332,9 +336,8 @@ def _cause_of(state: RunState, failure: Failure, details: JsonObject) -> SystemE
         failed = [child for child in _failed_children(state) if child.error == state.end.error]
     if not failed:
         last = (_failed_call(state) or last_error_of(state)) if state.end.ending in _CAUSED else None
-        return (
-            None if last is None or last.code == failure.code or state.counts.last_error == state.end.ending else last
-        )
+        is_told = last is None or last.code == failure.code or state.counts.last_error == state.end.ending
+        return None if is_told else last
     child = failed[-1]
     beneath = failure_of(Ending(child.ending), child.error) if child.ending in set(Ending) else None
     how = beneath or failure_named(child.ending)

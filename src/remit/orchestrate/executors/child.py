@@ -28,6 +28,7 @@ from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.goal import JUDGE_MARK
 from remit.core.work.graph import Node, schema_text
 from remit.core.work.orders import LeasedOrders
+from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.budget.wall_clock import deadline_beneath, waited_by
 from remit.kernel.results.endings import denied_by
 from remit.kernel.results.notices import correction
@@ -50,7 +51,7 @@ from remit.orchestrate.loop.offspring import (
     step_request,
 )
 from remit.orchestrate.patterns.chat_graph import chat_graph
-from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLAN, PLANNED, PLANNER, STEPS, Planned
+from remit.orchestrate.patterns.planned_graph import PLAN, PLANNED, PLANNER, STEPS, Planned
 from remit.orchestrate.patterns.step_values import shown_to_model
 from remit.orchestrate.patterns.structured_graph import structured_graph
 from remit.orchestrate.ports import HeadLog, Inbox

@@ -180,8 +180,7 @@ async def _plan(errand: PlanErrand, kit: Kit, planner: Planner, resources: Proce
             return CodeReturned(command.id, plan_words(made), kind=PLAN_SAID)
         planned = planned_steps(made, from_json(errand.policy, PlanPolicy), kit.handlers, asked)
     except RequestRejected as refused:
-        code = ErrorCode(refused.code) if refused.code in set(ErrorCode) else ErrorCode.ORCHESTRATION_PLAN_FAILED
-        return CodeFailed(command.id, f"{refused.code}: {refused.message}", code)
+        return CodeFailed(command.id, f"{refused.code}: {refused.message}", ErrorCode.ORCHESTRATION_PLAN_FAILED)
     return CodeReturned(command.id, to_json(planned), kind=ValueKind.OBJECT)
 
 
@@ -259,7 +258,9 @@ def _who(errand: CodeErrand) -> str:
 def _failed(errand: CodeErrand, message: str, code: ErrorCode) -> Report:
     """A failure, as it counts for the node that waits: a vote finds no winner, a validate step objects."""
     command = errand.command
-    if command.name.startswith(VOTE_MARK) or (isinstance(errand, StepErrand) and errand.is_check):
+    # A check that had no time to look has found nothing wrong.
+    is_check = isinstance(errand, StepErrand) and errand.is_check and code is not _TIMEOUT
+    if command.name.startswith(VOTE_MARK) or is_check:
         return CodeReturned(command.id, problems=(message,))
     return CodeFailed(command.id, message, code)
 

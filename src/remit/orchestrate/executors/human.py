@@ -3,7 +3,7 @@
 Rule 1: no code here waits for a person: the question stands in the journal, and the run rests until a person answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
 Rule 3: a list of orders is shown by the book that will compare with it, also where a person changes it.
-Rule 4: an answer to a packet that names its version is an answer to that version and no other.
+Rule 4: an answer that names a version is an answer to that version and no other; an empty text names none.
 """
 
 from collections.abc import Callable, Sequence
@@ -142,7 +142,7 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
     question = state.commands.open.get(command_id)
     is_yes = signal.type is Signal.APPROVE
     if isinstance(question, AskHuman):
-        _expect_version(question, str(signal.payload.get("packet", "")))
+        _expect_version(question, signal.payload.get("packet"))
         if question.purpose is AskPurpose.OUTCOME:
             return OutcomeJudged(command_id, signal.user_id, Happened.YES if is_yes else Happened.NO)
         if question.purpose is AskPurpose.QUESTION and is_yes:
@@ -154,13 +154,13 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
     return report_of(replace(signal, payload={**signal.payload, "packet_id": command_id}))
 
 
-def _expect_version(question: AskHuman, named: str) -> None:
+def _expect_version(question: AskHuman, named: str | None) -> None:
     """Refuse an answer, also a no, to another packet than the one that waits."""
     version = question_version(question)
-    if named and named != version:
+    if named is not None and named != version:
         shown = f"packet {version}" if version else "no packet"
         message = (
-            f"the answer is to packet {named[:80]}, and question {question.id} holds {shown} now; show that to the person "
+            f"the answer is to packet {named[:80]!r}, and question {question.id} holds {shown} now; show that to the person "
             "(waiting_for.packets of the response), and send the answer with its `packet`"
         )
         raise RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": version, "answered": named[:80]})

@@ -13,12 +13,13 @@ from remit.core.journal.canonical import canonical_json
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.record import replace
 from remit.core.run.inference import ModelRequest
-from remit.core.run.messages import Role
+from remit.core.run.messages import Message, Role
 from remit.core.work.graph import NodeKind
 from remit.core.work.orders import LIST, LOOK_UP, TAKE, orders_json, reads_of
+from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.rules.tool import FILTER_MARK
-from remit.kernel.state import RunState, pinned, standing_at
+from remit.kernel.state import RunState, graph_of_run, pinned, standing_at
 from remit.observe.views.execution import offered_tools
 from remit.orchestrate.exchange.call_shape import began_at, is_checked, occasion_of, shaped_request
 from remit.orchestrate.exchange.conversation import Fetch
@@ -41,7 +42,7 @@ from remit.orchestrate.loop.halt_switch import run_scopes
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.patterns.order_graph import orders_said
 from remit.orchestrate.patterns.plan_graph import ARGUMENTS, CALL_MARK
-from remit.orchestrate.patterns.planned_graph import ASK_PLANNER, PLANNER
+from remit.orchestrate.patterns.planned_graph import PLANNER
 from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.wire.inbound import call_metadata, given_context
 
@@ -99,12 +100,24 @@ def common_of(live: Live) -> ErrandTerms:
     return common
 
 
+def _without_planner(state: RunState, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages without what the model of a planner wrote: the words of the plan, which follow it, say the same."""
+    said = [child.text for child in state.children.ended if child.node == ASK_PLANNER]
+    asked = len(pinned(state).request.messages)
+    for place, entry in enumerate(state.talk.context[asked:], began_at(state)):
+        if said and isinstance(entry, Message) and entry.content == said[-1]:
+            return (*messages[:place], *messages[place + 1 :])
+    return messages
+
+
 async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     state, common = live.state, common_of(live)
     messages = await live.conversation.whole(state, command.messages_count, fetch)
+    began = began_at(state)
+    if ASK_PLANNER in graph_of_run(state).index:
+        messages = _without_planner(state, messages)
     whole = replace(common.terms, messages=messages, max_tokens=command.max_tokens, attempt=command.attempt)
     request, ask = shaped_request(whole, state)
-    began = began_at(state)
     info, engine = common.models.get(command.model, (None, ""))
     node = state.place.node
     if (is_checked_next := common.checked.get(node)) is None:

@@ -121,7 +121,8 @@ def ungrounded_in(state: RunState, said: str, tracer: "Tracer | None") -> tuple[
     if not looks_for_assertions(pinned(state).boundary):
         return ()
     links = () if tracer is None else tracer.unseen_links(said)
-    has_looked = bool(state.effects.committed) or state.talk.relevance_ppm >= 0
+    has_found = state.talk.relevance_ppm >= 0 and bool(state.talk.ephemeral)
+    has_looked = bool(state.effects.committed) or has_found
     return tuple(note(one) for one in (*links, *(() if has_looked else claims_in(said))))
 
 

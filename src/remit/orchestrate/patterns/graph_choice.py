@@ -16,7 +16,7 @@ from remit.orchestrate.patterns.chat_graph import chat_for
 from remit.orchestrate.patterns.plan_graph import plan_graph
 from remit.orchestrate.patterns.planned_graph import last_words, planned_first, planned_graph
 from remit.orchestrate.patterns.redundant_graph import Redundancy, redundant_for
-from remit.orchestrate.patterns.structured_graph import structured_for
+from remit.orchestrate.patterns.structured_graph import structured_for, type_heard
 from remit.orchestrate.setup.kit import Kit, Terms
 
 CHILD_RUNS_TOO_FEW = "CHILD_RUNS_TOO_FEW"
@@ -32,12 +32,12 @@ def graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPla
             return chat_for(request, terms.reasks_max)
         case Mode.STRUCTURED:
             offers = bool(kit.tools.definitions) and request.tool_choice.mode is not ToolChoiceMode.NONE
-            return structured_for(request, terms.reasks_max, has_tools=offers)
+            return structured_for(request, terms.reasks_max, has_tools=offers, heard=type_heard(kit.code))
         case Mode.REDUNDANT:
-            return redundant_for(request, _as_the_engine_may(terms.redundancy, kit))
+            return redundant_for(request, _as_the_engine_may(terms.redundancy, kit), type_heard(kit.code))
         case Mode.PLAN:
             if plan is not None:
-                return plan_graph(plan, terms.policy, kit.handlers, last_words(request))
+                return plan_graph(plan, terms.policy, kit.handlers, last_words(request), kit.code)
             assert kit.planner is not None, "a request of mode plan without a plan and a planner was refused"
             return planned_graph(kit.planner, terms.policy, kit.handlers, request)
 

@@ -9,7 +9,7 @@ Rule 5: all that a step says is followed or refused; nothing of it is passed ove
         never tried again because its step failed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -64,7 +64,7 @@ from remit.orchestrate.patterns.handlers import (
     is_lacking,
 )
 from remit.orchestrate.patterns.step_values import NoStepValue, journaled_value, read_value
-from remit.orchestrate.patterns.structured_graph import structured_graph
+from remit.orchestrate.patterns.structured_graph import TYPE_MARK, structured_graph
 from remit.tool.registry import Registry
 
 # Before the type of a step, it names the code of its handler; before the name of a tool, it names what proposes a call.
@@ -95,10 +95,12 @@ _COUNTED = ("attempt", "replica")
 Handlers: TypeAlias = Mapping[str, Handler]
 
 
-def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prompt: str = "") -> Graph:
+def plan_graph(
+    plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prompt: str = "", heard: Collection[str] = ()
+) -> Graph:
     """The graph that runs a plan, or RequestRejected with what is wrong with it.
 
-    A first step without an input works on the prompt.
+    A first step without an input works on the prompt. `heard` names code that hears the answers of steps for their types.
     """
     check_plan(plan, policy, handlers)
     plan = replace(plan, steps=tuple(followed(step, handlers[step.type]) for step in plan.steps))
@@ -118,7 +120,7 @@ def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prom
         gives[step.name] = feed.gives
         after = _entrance(steps[place + 1], handlers) if place + 1 < len(steps) else "check"
         timeout_ms = _least(step.timeout_ms, policy.timeout_per_step_ms)
-        made = _nodes(step, feed, handler, timeout_ms)
+        made = _nodes(step, feed, handler, timeout_ms, step_type_heard(step) if step_type_heard(step) in heard else "")
         nodes += [replace(node, visits_max=bounds[step.name]) for node in made]
         edges += _edges(step, handlers, after, _maker(steps, place, handlers), bounds[step.name])
     nodes.append(Node("check", NodeKind.VALIDATE, visits_max=1))
@@ -140,6 +142,11 @@ def finished_steps(
             usage = usages.get(name, TokenUsage())
             steps.append(Step(name, feed.step_type, given, outputs[name], usage=usage))
     return tuple(steps)
+
+
+def step_type_heard(step: Step) -> str:
+    """The name of the code that hears the answer of a step for the type that it gives as schema."""
+    return f"{TYPE_MARK}{STEP_MARK}{step.name}"
 
 
 def _first_words(step: Step, handler: Handler, prompt: str) -> str | None:
@@ -220,9 +227,9 @@ def _kind_of_answer(schema: JsonObject | None) -> str:
     return ValueKind.OBJECT if schema.get("type") == "object" else ValueKind.JSON
 
 
-def _nodes(step: Step, feed: StepInput, handler: Handler, timeout_ms: int) -> list[Node]:
+def _nodes(step: Step, feed: StepInput, handler: Handler, timeout_ms: int, heard: str) -> list[Node]:
     execute = LifecycleState.EXECUTE
-    pattern = _inferring(step, handler) if isinstance(handler, InferHandler) else handler
+    pattern = _inferring(step, handler, heard) if isinstance(handler, InferHandler) else handler
     if isinstance(pattern, PatternHandler):
         model = pattern.engine.model_info().name
         ask = replace(pattern.ask, instruction=instruction_of(step, pattern.ask.instruction))
@@ -238,14 +245,16 @@ def _nodes(step: Step, feed: StepInput, handler: Handler, timeout_ms: int) -> li
     return [Node(step.name, kind, lifecycle, code=code, prompt=prompt, timeout_ms=timeout_ms, feed=feed)]
 
 
-def _inferring(step: Step, handler: InferHandler) -> PatternHandler | InferHandler:
+def _inferring(step: Step, handler: InferHandler, heard: str) -> PatternHandler | InferHandler:
     """What an infer step runs: a chat with the handler's tools, or a structured call where the step has a schema."""
     if handler.engine is None:
         return handler
     ask = _asked_by(step, handler)
     rounds = ITERATIONS_MAX_DEFAULT if ask.tools else 0
     schema, grammar = ask.schema, ask.grammar
-    graph = structured_graph(schema, grammar, tool_rounds_max=rounds, is_prepared=True) if schema else chat_graph()
+    graph = chat_graph()
+    if schema:
+        graph = structured_graph(schema, grammar, tool_rounds_max=rounds, is_prepared=True, heard=heard)
     return PatternHandler(graph, handler.engine, Mode.STRUCTURED if schema else Mode.CHAT, ask)
 
 
@@ -262,13 +271,22 @@ def _asked_by(step: Step, handler: InferHandler) -> Ask:
         max_tokens=request.max_tokens, temperature=request.temperature, top_p=request.top_p, options=request.options
     )
     _check_asked(step, request, hints)
+    sampling = _beside(hints, handler.sampling)
     return replace(
         ask,
         tools=_tools_of(step, request, handler),
         schema=schema if request.schema is None else schema_text(request.schema),
         grammar=request.grammar,
         max_tokens=request.max_tokens or handler.max_tokens,
-        sampling=sampling_text(hints) or own,
+        sampling=sampling_text(sampling),
+    )
+
+
+def _beside(said: ExecutionHints, own: ExecutionHints) -> ExecutionHints:
+    """How a request wants to be sampled, and where it says nothing how its handler does."""
+    temperature = own.temperature if said.temperature is None else said.temperature
+    return replace(
+        said, temperature=temperature, top_p=said.top_p or own.top_p, options={**own.options, **said.options}
     )
 
 

@@ -27,7 +27,7 @@ from remit.core.work.graph import (
     StepInput,
     schema_text,
 )
-from remit.core.work.plan import ExecutionPlan, PlanPolicy, PlanTrace, StepType
+from remit.core.work.plan import ASK_PLANNER, ExecutionPlan, PlanPolicy, PlanTrace, StepType
 from remit.core.work.values import ValueKind
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.chat_graph import chat_graph
@@ -36,9 +36,8 @@ from remit.orchestrate.patterns.plan_graph import Handlers, plan_graph
 from remit.orchestrate.patterns.planners import PLANNER_FAILED, PLANNER_TIMEOUT_MS, ModelPlanner, Planner
 from remit.orchestrate.patterns.structured_graph import structured_graph
 
-# The code that a plan is made by, the node that asks the model of a planner, and the type of the node that runs the steps.
+# The code that a plan is made by, and the type of the node that runs the steps.
 PLANNER = "planner"
-ASK_PLANNER = "plan:ask"
 PLANNED = "planned"
 # Of a node that makes a plan, and of the one that runs its steps.
 PLAN, STEPS = "plan", "steps"

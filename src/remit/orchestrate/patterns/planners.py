@@ -28,6 +28,7 @@ from remit.core.work.plan import (
     Step,
 )
 from remit.inference.engine import AnyEngine
+from remit.inference.specs import engine_spec
 from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
 
@@ -35,6 +36,7 @@ PLAN_MISSING = "PLAN_MISSING"
 PLANNER_FAILED = "PLANNER_FAILED"
 PLAN_INVALID = "PLAN_INVALID"
 PLAN_POLICY_INVALID = "PLAN_POLICY_INVALID"
+PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
 PLANNING_DENIED = "PLANNING_DENIED"
 
 # What the model of a planner is told unless its maker says otherwise.
@@ -74,11 +76,25 @@ def check_planner(planner: Planner | None, engines: Mapping[str, AnyEngine]) -> 
         return
     if not callable(getattr(given, "create_plan", None)):
         raise RequestRejected(PLANNER_FAILED, f"a {type(given).__name__} is no planner: it lacks create_plan()")
-    if isinstance(given, ModelPlanner) and (model := given.engine.model_info().name) not in engines:
+    if not isinstance(given, ModelPlanner):
+        return
+    model = given.engine.model_info().name
+    if model not in engines:
         message = (
             f"the planner asks model {model[:80]!r}, which is none of the kit; add its engine to the kit's engines"
         )
         raise RequestRejected(PLANNER_FAILED, message, {"model": model[:80]})
+    if not answers_alike(given.engine, engines[model]):
+        message = (
+            f"the planner and the run have two engines of a model called {model[:80]!r}, and a run finds engines by that "
+            "name; give both the same engine, or one of them another name"
+        )
+        raise RequestRejected(PLAN_MODEL_TAKEN, message, {"model": model[:80]})
+
+
+def answers_alike(one: AnyEngine, other: AnyEngine) -> bool:
+    """Whether two engines of one model are the same: what the same spec opened answers the same."""
+    return one is other or (engine_spec(one) != "" and engine_spec(one) == engine_spec(other))
 
 
 def check_planning(boundary: Boundary, *, plans: bool) -> None:

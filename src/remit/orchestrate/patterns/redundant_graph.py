@@ -55,12 +55,12 @@ class Redundancy(Record, frozen=True):
 
 
 @lru_cache(maxsize=GRAPHS_KEPT_MAX, typed=True)
-def redundant_graph(schema: str, grammar: str, redundancy: Redundancy) -> Graph:
-    """The graph for so many answers of this schema (its JSON text)."""
+def redundant_graph(schema: str, grammar: str, redundancy: Redundancy, heard: str = "") -> Graph:
+    """The graph for so many answers of this schema (its JSON text); `heard` names code that hears each of them."""
     n, early_stop = redundancy.n, redundancy.early_stop
     is_parallel = redundancy.is_parallel and not early_stop
     # Voting takes the place of asking again: what a replica cannot repair has no vote.
-    inner = structured_graph(schema, grammar, reasks_max=0, is_prepared=True)
+    inner = structured_graph(schema, grammar, reasks_max=0, is_prepared=True, heard=heard)
     vote = Node(
         "vote",
         NodeKind.DECIDE,
@@ -107,12 +107,12 @@ def redundant_graph(schema: str, grammar: str, redundancy: Redundancy) -> Graph:
     )
 
 
-def redundant_for(request: SystemRequest, redundancy: Redundancy) -> Graph:
+def redundant_for(request: SystemRequest, redundancy: Redundancy, heard: str = "") -> Graph:
     """The redundant graph that a request wants."""
     assert request.output.schema is not None, "a redundant request without a schema was refused at the door"
     check_replicas(redundancy.n)
     check_timeout(redundancy.timeout_ms)
-    return redundant_graph(schema_text(request.output.schema), request.output.grammar or "", redundancy)
+    return redundant_graph(schema_text(request.output.schema), request.output.grammar or "", redundancy, heard)
 
 
 def check_replicas(n: int) -> None:

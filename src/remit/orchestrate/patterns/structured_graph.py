@@ -6,9 +6,11 @@ Rule 2: an output that is not accepted is asked for again with the exact violati
         every cycle passes a node with a bound.
 Rule 3: a tool that is called where the output is asked for is refused, and the output is asked for again: words of the first
         phase are no output.
-Rule 4: a grammar holds the decoder, a schema judges what came of it; the output may have both.
+Rule 4: where the type that was given as schema demands more than its JSON Schema says, the check hears the type, too.
+Rule 5: a grammar holds the decoder, a schema judges what came of it; the output may have both.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, SystemRequest
@@ -30,6 +32,9 @@ REASKS_DEFAULT = 2
 # What the model is told when its tools have done their part.
 PRODUCE = "Produce your structured output now."
 
+# Before the name of a type, it names the code that says why the type refuses an output.
+TYPE_MARK = "type:"
+
 GRAPHS_KEPT_MAX = 64
 
 
@@ -41,15 +46,16 @@ def structured_graph(
     tool_rounds_max: int = 0,
     reasks_max: int = REASKS_DEFAULT,
     is_prepared: bool = False,
+    heard: str = "",
 ) -> Graph:
     """The graph for an output of this schema (its JSON text); without rounds of tools the first phase is left out.
 
-    What is prepared already, as a replica is by its parent, begins at once.
+    What is prepared already, as a replica is by its parent, begins at once. `heard` names code that hears each output.
     """
     ask = Ask(PRODUCE if tool_rounds_max else "", tools=(), schema=schema, grammar=grammar)
     # Each output that is asked for may be put off once by a call of a tool that is not on offer any more.
     produce = Node("produce", NodeKind.MODEL, ask=ask, visits_max=2 * (reasks_max + 1) if tool_rounds_max else 0)
-    check = Node("check", NodeKind.VALIDATE, visits_max=reasks_max + 1)
+    check = Node("check", NodeKind.VALIDATE, code=heard, visits_max=reasks_max + 1)
     first = "think" if tool_rounds_max else "produce"
     phase_one: tuple[Node, ...] = ()
     ways: tuple[Edge, ...] = ()
@@ -80,7 +86,12 @@ def structured_graph(
     )
 
 
-def structured_for(request: SystemRequest, reasks_max: int | None = None, *, has_tools: bool) -> Graph:
+def type_heard(code: Iterable[str]) -> str:
+    """The name, among those of a kit's code, of what hears an output for the type that was given as schema; empty without one."""
+    return next((name for name in code if name.startswith(TYPE_MARK)), "")
+
+
+def structured_for(request: SystemRequest, reasks_max: int | None = None, *, has_tools: bool, heard: str = "") -> Graph:
     """The structured graph that a request wants: its schema, its grammar, its rounds of tools, and so many re-asks."""
     assert request.output.schema is not None, "a structured request without a schema was refused at the door"
     return structured_graph(
@@ -88,4 +99,5 @@ def structured_for(request: SystemRequest, reasks_max: int | None = None, *, has
         request.output.grammar or "",
         tool_rounds_max=(request.hints.max_iterations or ITERATIONS_MAX_DEFAULT) if has_tools else 0,
         reasks_max=REASKS_DEFAULT if reasks_max is None else reasks_max,
+        heard=heard,
     )

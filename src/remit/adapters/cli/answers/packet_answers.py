@@ -46,7 +46,7 @@ PacketName: TypeAlias = Annotated[
 
 
 PacketVersion: TypeAlias = Annotated[
-    str, Parameter(name="--packet", help="The version of the packet that was looked at; any other is refused.")
+    str | None, Parameter(name="--packet", help="The version of the packet that was looked at; any other is refused.")
 ]
 
 
@@ -61,7 +61,7 @@ class PacketAnswer(Record):
     name: str
     payload: JsonObject
     by: str
-    version: str = ""
+    version: str | None = None
     only: tuple[str, ...] = ()
     # Whether the arguments are those to change, and not all of them.
     is_partial: bool = False
@@ -147,9 +147,12 @@ async def _say(system: "System", terminal: Terminal, asked: Approval, answer: Pa
     await system.result(asked.run_id)
 
 
-def _expect_version(packet: Sequence[Approval], named: str) -> None:
+def _expect_version(packet: Sequence[Approval], named: str | None) -> None:
     """Refuse an answer to a packet that is not, or no longer, the one that waits."""
-    if named and not names_version(version := asked_version(packet), named):
+    if named is None:
+        return
+    version = asked_version(packet)
+    if named != version and not names_version(version, named):
         message = (
             f"{packet[0].id} is packet {version or '(none)'} and {named[:SHOWN_CHARS_MAX]!r} was looked at; look at it anew"
             f" with `remit approvals {packet[0].id}`, and name at least {VERSION_CHARS_MIN} digits of its version"

@@ -25,7 +25,7 @@ def approve(
     only: Annotated[
         tuple[str, ...], Parameter(help="Of calls held together, those to allow; the rest is refused. Repeatable.")
     ] = (),
-    version: PacketVersion = "",
+    version: PacketVersion = None,
     args: Annotated[Path | None, Parameter(help="A JSON file with arguments to call the tool with instead.")] = None,
     arguments: Annotated[
         str, Parameter(help="Arguments to change, as a JSON text: null removes one, and what is not named stays.")

@@ -15,7 +15,7 @@ def reject(
     /,
     *,
     reason: Annotated[str, Parameter(help="Why not; the model is told.")] = "",
-    version: PacketVersion = "",
+    version: PacketVersion = None,
     by: ByWhom = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
