@@ -69,7 +69,7 @@ def test_what_tests_need_is_loaded_from_its_home_and_nothing_else_is_offered() -
     assert sorted(remit.testing._HOMES) == sorted(remit.testing.__all__) == dir(remit.testing)
     suites = {name for name in remit.testing.__all__ if name.endswith("_CHECKS")}
     folder = Path(remit.testing.__file__).parent / "conformance"
-    assert suites == {name for path in folder.glob("*.py") for name in _suites_in(path.read_text(encoding="utf-8"))}
+    assert suites == {name for path in folder.rglob("*.py") for name in _suites_in(path.read_text(encoding="utf-8"))}
     with pytest.raises(AttributeError, match=r"module 'remit\.testing' has no attribute 'Nothing'"):
         _ = remit.testing.Nothing  # type: ignore[attr-defined]
 
