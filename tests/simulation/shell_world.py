@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from math import inf
 from random import Random
 from typing import Any
 
@@ -69,10 +68,10 @@ class Weather(Record):
 
 
 class Halted(Record):
-    """A halt of everything: from the moment at which its sender was told so, until a process began to lift it."""
+    """A halt of everything: when its sender was told so, and the number of its entry in the journal of halts."""
 
     from_s: float
-    until_s: float = inf
+    number: int
 
 
 class Told(Record):
@@ -118,7 +117,6 @@ class ShellWorld:
         self.offences: list[tuple[str, str, str]] = self.ground.offences
         self.crashes = 0
         self.halted: list[Halted] = []
-        self._lifts = 0
         self.skew_ms = 0
         self._is_storm = True
         self._started = 0
@@ -328,21 +326,14 @@ class ShellWorld:
         return process.system.submit(asked, self.stage.kit, self.chance.choice(TERMS))
 
     async def _halt(self, process: Process) -> None:
-        await process.system.halt(by="halter", why="to look")
-        now_s = self.loop.time()
-        # A lift that is on its way may be written behind this halt, and lift it.
-        self.halted.append(Halted(now_s, now_s if self._lifts else inf))
+        told = await process.system.halt(by="halter", why="to look")
+        self.halted.append(Halted(self.loop.time(), told.halt.number))
         await asyncio.sleep(self.chance.random() * HALT_S_MAX)
         await self._lift(process)
 
     async def _lift(self, process: Process) -> None:
-        now_s = self.loop.time()
-        self.halted = [replace(halted, until_s=min(halted.until_s, now_s)) for halted in self.halted]
-        self._lifts += 1
         with suppress(RemitError):  # Another process may have lifted it.
             await process.system.lift(by="lifter", why="looked")
-        # Of one whose process crashed, or who stopped waiting, it is unknown whether it is still on its way.
-        self._lifts -= 1
 
     def _resume(self, process: Process) -> Coroutine[Any, Any, Any] | None:
         run_id = self._some_run()
