@@ -7,6 +7,7 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 """
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -110,7 +111,7 @@ class ShellWorld:
         self.weather = weather
         self.chance = Random(seed)
         self.ground = GuardParts()
-        self.stage = Stage(self.chance)
+        self.stage = Stage(self.chance, lambda: self.ground.leased)
         self.loop = SeededLoop(self.chance, self._before_step)
         self.processes: list[Process] = []
         self.told: dict[str, Told] = {}
@@ -272,7 +273,6 @@ class ShellWorld:
 
     def _leave(self, process: Process) -> None:
         process.is_leaving = True
-        self.stage.life += 1
         process.callers[self.loop.spawn(process.name, self._close(process))] = None
 
     async def _close(self, process: Process) -> None:
@@ -287,7 +287,6 @@ class ShellWorld:
             raise Stalled(f"the world is still busy after {STEPS_MAX} callbacks")
         if self._is_storm and self.weather.crash and self.chance.random() < self.weather.crash:
             self.crashes += 1
-            self.stage.life += 1
             self.loop.crash(process)
             self.ground.crash(process)
 
@@ -408,7 +407,9 @@ class ShellWorld:
             runs = orders.get(made.key, {"": ""})
             # A fork repeats what may be repeated with the key of its origin; who did it when cannot be told from the key.
             who = ("", "") if made.tool == IDEMPOTENT and len(runs) > 1 else next(iter(runs.items()))
-            performed.append(PerformedCall(*who, made.key, made.tool, made.arguments, made.life))
+            # Each lease of its run is a life of it: another driver may have to repeat what the one before had begun.
+            life = bisect_right(self.ground.tokens.get(who[0], ()), made.leased)
+            performed.append(PerformedCall(*who, made.key, made.tool, made.arguments, life))
         return Hands(tuple(performed), self.stage.effects)
 
 

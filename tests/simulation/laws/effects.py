@@ -339,10 +339,13 @@ def _asks(started: commands.StartChild) -> tuple[object, ...]:
 def child_of(world: SimulatedWorld, run: SimulatedRun, started: commands.StartChild) -> SimulatedRun | None:
     """The run that a delegation began; None where it never did.
 
-    What a fork copied of its origin was begun there: the fork names children of its own, and starts none of these again.
+    What a fork copied of its origin was begun there, and by the fork only where it was still open: the fork names children
+    of its own.
     """
     origin = pinned(run.state).forked_from
     while origin is not None and commands.place_in_journal(started.id)[0] <= origin.seq:
+        if started.run_id in world.run_ids():
+            break
         run = world.run(origin.run_id)
         started, origin = _started(run, started.id), pinned(run.state).forked_from
     return world.run(started.run_id) if started.run_id in world.run_ids() else None
