@@ -7,6 +7,7 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 """
 
 import asyncio
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from remit.core.run.messages import user_message
 from remit.core.run.signals import Signal, SignalOutcome, UserSignal, packet_id
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import System
+from remit.orchestrate.loop import in_process
 from remit.orchestrate.setup.kit import Kit
 from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
@@ -103,6 +105,19 @@ class Hands(Record):
     effects: Mapping[str, str]
 
 
+class _Broken(logging.Handler):
+    """Notes executors that broke: of what happened there, an operator is told in a log and no caller."""
+
+    def __init__(self, world: "ShellWorld") -> None:
+        super().__init__(logging.ERROR)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note what an error of the dispatch says."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._world.broken("no_executor_breaks", f"{record.getMessage()}: {error!r}", getattr(record, "run_id", ""))
+
+
 class ShellWorld:
     """Plays systems until nothing moves any more."""
 
@@ -132,6 +147,8 @@ class ShellWorld:
 
     def play(self) -> "ShellWorld":
         """Play the storm and the calm; raises LawBroken where nothing comes to rest."""
+        log, broken = logging.getLogger(in_process.__name__), _Broken(self)
+        log.addHandler(broken)
         try:
             self.loop.run_until_complete(self._play())
         except Stalled as stalled:
@@ -140,6 +157,7 @@ class ShellWorld:
             raise self.shared_place(shared) from None
         finally:
             self.loop.close()
+            log.removeHandler(broken)
         return self
 
     def shared_place(self, shared: SessionConflict) -> LawBroken:

@@ -112,6 +112,15 @@ def who_waits_is_of_any_tenant(store: Any) -> None:
     store.catalogue.entries = told
 
 
+def every_page_is_the_first(store: Any) -> None:
+    entries = store.catalogue.entries
+
+    async def told(*, before: str = "", **more: Any) -> Any:
+        return await entries(**more)
+
+    store.catalogue.entries = told
+
+
 # Heads, with the turns and in the log.
 
 
@@ -248,6 +257,7 @@ STORES: dict[str, tuple[Lie, ...]] = {
         half_a_success_is_like_a_whole_one,
         who_waits_is_of_any_parent,
         who_waits_is_of_any_tenant,
+        every_page_is_the_first,
         heads_are_kept_by_lowered_names,
     ),
     "log": (an_ended_run_is_never_behind,),
