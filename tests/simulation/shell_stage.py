@@ -55,7 +55,7 @@ Step = tuple[tuple[str, int], ...]
 
 
 class Made(Record):
-    """An effect of a tool: its key, the tool, its arguments, how many leases there were when it began; when it was called, and acted."""
+    """An effect of a tool: its key, the tool, its arguments; how many leases there were then; when it began, and acted."""
 
     key: str
     tool: str

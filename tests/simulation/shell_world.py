@@ -112,7 +112,7 @@ class _Broken(logging.Handler):
         super().__init__(logging.ERROR)
         self._world = world
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """Note what an error of the dispatch says."""
         error = record.exc_info[1] if record.exc_info else None
         self._world.broken("no_executor_breaks", f"{record.getMessage()}: {error!r}", getattr(record, "run_id", ""))

@@ -182,7 +182,9 @@ def _lifted_s(world: ShellWorld) -> list[tuple[int, float]]:
     written = [entry for entry in world.ground.log.entries if entry.name == HALT_LOG]
     halts = halts_in([decode_record(entry.data, Written).data for entry in written])
     places = [entry.place for entry in written]
-    return [(halt.number, world.ground.written_at_s[at]) for halt, at in zip(halts, places, strict=True) if halt.is_lift]
+    return [
+        (halt.number, world.ground.written_at_s[at]) for halt, at in zip(halts, places, strict=True) if halt.is_lift
+    ]
 
 
 def nothing_is_done_for_an_ended_run(world: ShellWorld) -> Iterator[tuple[str, str]]:

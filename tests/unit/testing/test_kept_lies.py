@@ -238,12 +238,20 @@ def what_is_forgotten_is_forgotten_of_all(dispatch: Any) -> None:
 def who_asks_again_may_begin(dispatch: Any) -> None:
     claim, asked = dispatch._claims.claim, set[tuple[str, str]]()
 
-    def worn(run_id: str, command_id: str) -> bool:
+    def worn(run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
         is_again = (run_id, command_id) in asked
         asked.add((run_id, command_id))
-        return is_again or claim(run_id, command_id)
+        return is_again or claim(run_id, command_id, is_repeatable=is_repeatable)
 
     dispatch._claims.claim = worn
+
+
+def all_who_ask_may_begin(dispatch: Any) -> None:
+    claims = dispatch._claims
+    claims.claim = lambda run_id, command_id, **_: (
+        not claims.is_revoked(run_id, command_id)
+        and (type(claims).claim(claims, run_id, command_id, is_repeatable=True))
+    )
 
 
 STORES: dict[str, tuple[Lie, ...]] = {
@@ -275,6 +283,7 @@ CLAIMS: tuple[Lie, ...] = (
     what_is_sent_again_has_not_begun,
     what_is_forgotten_is_forgotten_of_all,
     who_asks_again_may_begin,
+    all_who_ask_may_begin,
 )
 CHECKS: dict[str, Any] = {"catalogue": CATALOGUE_CHECKS, "log": HEAD_LOG_CHECKS, "retention": RETENTION_CHECKS}
 

@@ -373,7 +373,7 @@ def _versioned(tool: ToolDefinition) -> ToolDefinition:
     return tool if tool.version == version else replace(tool, version=version)
 
 
-def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
+def _check_parts(run_id: object, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
     if not isinstance(run_id, str) or not is_safe_id(run_id):
         words = f"{ID_CHARS_MAX} letters, digits, dashes and underscores of ASCII"
         raise RequestRejected(MANIFEST_INVALID, f"run_id={clipped(run_id)} is no id; take 1 to {words}")
