@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,6 +62,16 @@ def poor_store(ground: GuardParts | None = None, process: str = "process") -> Sh
     return SharedStore(ground or GuardParts(), process, lambda: asyncio.sleep(0), LEASE_MS)
 
 
+@cache
+def documented() -> dict[str, Any]:
+    """The names of the example in docs/testing.md that makes a store of a log."""
+    blocks = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8").split("```python\n")
+    (code,) = [code for code in (block.partition("```")[0] for block in blocks) if "class MyLog" in code]
+    names: dict[str, Any] = {"asynccontextmanager": asynccontextmanager, "MemoryStore": MemoryStore, "pytest": pytest}
+    exec(compile(code, "docs/testing.md", "exec"), names)
+    return names
+
+
 STORES: dict[str, Callable[[Path, Callable[[], int]], Store]] = {
     "memory": lambda _, now_ms: MemoryStore(Signer.generate(), now_ms=now_ms),
     "embedded": lambda home, now_ms: EmbeddedStore.open(home, now_ms=now_ms),
@@ -72,6 +83,10 @@ STORES: dict[str, Callable[[Path, Callable[[], int]], Store]] = {
 @asynccontextmanager
 async def opened(kind: str, home: Path, now_ms: Callable[[], int] = wall_clock_ms) -> AsyncIterator[Store]:
     """A store of this kind."""
+    if kind == "documented":
+        async with documented()["my_two_handles"]() as (store, _):
+            yield store
+        return
     store = STORES[kind](home, now_ms)
     try:
         yield store
@@ -83,6 +98,10 @@ async def opened(kind: str, home: Path, now_ms: Callable[[], int] = wall_clock_m
 async def opened_twice(kind: str, home: Path) -> AsyncIterator[tuple[Store, Store]]:
     """One store as two processes have it open; a store in memory is the same for both."""
     pair: tuple[Store, Store]
+    if kind == "documented":
+        async with documented()["my_two_handles"]() as pair:
+            yield pair
+        return
     if kind == "memory":
         pair = (store := MemoryStore()), store
     elif kind in ("poor", "paged"):
@@ -147,12 +166,14 @@ class Suite(NamedTuple):
     kinds: tuple[str, ...]
 
 
-EVERY = ("memory", "embedded", "poor", "cluster")
+EVERY = ("memory", "embedded", "poor", "documented", "cluster")
 # The poor store has no key, and removes nothing.
 RICH = ("memory", "embedded", "cluster")
-PAIRED = ("memory", "embedded", "poor", "paged", "cluster")
+# The one removes a run, and the other needs a key.
+OF_A_RICH_STORE = ("a_store_that_is_well_has_no_problem", "signed_turns_that_are_missing_are_a_problem")
+PAIRED = ("memory", "embedded", "poor", "paged", "documented", "cluster")
 SUITES = (
-    Suite(JOURNAL_CHECKS, given(lambda store: store.journal), ("embedded", "poor", "cluster")),
+    Suite(JOURNAL_CHECKS, given(lambda store: store.journal), ("embedded", "poor", "documented", "cluster")),
     Suite(BLOBS_CHECKS, given(lambda store: store.blobs), EVERY),
     Suite(CATALOGUE_CHECKS, given(lambda store: (store.journal, store.catalogue)), EVERY),
     Suite(LEDGER_CHECKS, given(lambda store: (store.journal, store.ledger)), EVERY),
@@ -171,6 +192,7 @@ SUITES = (
     Suite(RETENTION_CHECKS, timed, RICH),
     Suite(REDACTIONS_CHECKS, timed, RICH),
     Suite(CHECKUP_CHECKS, timed, RICH),
+    Suite([check for check in CHECKUP_CHECKS if check.__name__ not in OF_A_RICH_STORE], timed, ("documented",)),
     Suite(FEED_CHECKS, told_by_the_other, PAIRED),
     Suite(BELL_CHECKS, twice, PAIRED),
     Suite(TWO_HANDLES_CHECKS, twice, PAIRED),

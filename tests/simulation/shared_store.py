@@ -78,8 +78,10 @@ class GuardParts:
         self.blobs = MemoryBlobs()
         self.seals = MemorySeals()
         self.leases: dict[str, Lease] = {}
-        # How many leases there were; and who wrote which turn under which token, by the place of the turn.
+        # How many leases there were, and which of them each run had.
         self.leased = 0
+        self.tokens: dict[str, list[int]] = {}
+        # Who wrote which turn under which token, by the place of the turn.
         self.writers: dict[Place, tuple[str, int]] = {}
         self.written_at_s: dict[Place, float] = {}
         # What no store should see, in words, with the run.
@@ -247,6 +249,7 @@ class SharedLeases:
             return None
         ground.leased += 1
         token = ground.leased
+        ground.tokens.setdefault(run_id, []).append(token)
         ground.leases[run_id] = Lease(self._store.process, token, self._until_s())
         await self._store.pause()
         return token

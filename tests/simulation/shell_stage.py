@@ -1,7 +1,7 @@
 """What simulated systems work with: a model, tools and effects of a seed, which take their time and can be cut off anywhere."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from remit.core.limits.budget import Budget
@@ -55,12 +55,12 @@ Step = tuple[tuple[str, int], ...]
 
 
 class Made(Record):
-    """An effect of a tool: its key, the tool, its arguments, and in which life of the world; when it was called, and acted."""
+    """An effect of a tool: its key, the tool, its arguments; how many leases there were then; when it began, and acted."""
 
     key: str
     tool: str
     arguments: str
-    life: int
+    leased: int
     began_s: float = 0.0
     acted_s: float = 0.0
 
@@ -68,9 +68,9 @@ class Made(Record):
 class Stage:
     """A model and its tools; all of them belong to the world and outlive every process."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, leased: Callable[[], int] = lambda: 0) -> None:
         self.chance = chance
-        self.life = 0
+        self.leased = leased
         self.made: list[Made] = []
         self.effects: dict[str, str] = {}
         self._scripts: list[tuple[Step, ...]] = []
@@ -114,10 +114,10 @@ class Stage:
     async def act(self, name: str, n: int, key: str) -> str:
         """Change something, once for a key, at some moment of the call."""
         loop = asyncio.get_running_loop()
-        # A process that closes in the middle of it lets the next life begin, and the call is still one of this.
-        began_s, life = loop.time(), self.life
+        # Its run may go to another process in the middle of it, and the call is still one of this.
+        began_s, leased = loop.time(), self.leased()
         await self.take_time()
-        self.made.append(Made(key, name, str(n), life, began_s, loop.time()))
+        self.made.append(Made(key, name, str(n), leased, began_s, loop.time()))
         self.effects.setdefault(key, str(n))
         await self.take_time()
         return f"kept {n}"

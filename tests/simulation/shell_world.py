@@ -7,10 +7,11 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 """
 
 import asyncio
+import logging
+from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from math import inf
 from random import Random
 from typing import Any
 
@@ -26,6 +27,7 @@ from remit.core.run.messages import user_message
 from remit.core.run.signals import Signal, SignalOutcome, UserSignal, packet_id
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import System
+from remit.orchestrate.loop import in_process
 from remit.orchestrate.setup.kit import Kit
 from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
@@ -69,10 +71,10 @@ class Weather(Record):
 
 
 class Halted(Record):
-    """A halt of everything: from the moment at which its sender was told so, until a process began to lift it."""
+    """A halt of everything: when its sender was told so, and the number of its entry in the journal of halts."""
 
     from_s: float
-    until_s: float = inf
+    number: int
 
 
 class Told(Record):
@@ -103,6 +105,19 @@ class Hands(Record):
     effects: Mapping[str, str]
 
 
+class _Broken(logging.Handler):
+    """Notes executors that broke: of what happened there, an operator is told in a log and no caller."""
+
+    def __init__(self, world: "ShellWorld") -> None:
+        super().__init__(logging.ERROR)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Note what an error of the dispatch says."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._world.broken("no_executor_breaks", f"{record.getMessage()}: {error!r}", getattr(record, "run_id", ""))
+
+
 class ShellWorld:
     """Plays systems until nothing moves any more."""
 
@@ -111,14 +126,13 @@ class ShellWorld:
         self.weather = weather
         self.chance = Random(seed)
         self.ground = GuardParts()
-        self.stage = Stage(self.chance)
+        self.stage = Stage(self.chance, lambda: self.ground.leased)
         self.loop = SeededLoop(self.chance, self._before_step)
         self.processes: list[Process] = []
         self.told: dict[str, Told] = {}
         self.offences: list[tuple[str, str, str]] = self.ground.offences
         self.crashes = 0
         self.halted: list[Halted] = []
-        self._lifts = 0
         self.skew_ms = 0
         self._is_storm = True
         self._started = 0
@@ -133,6 +147,8 @@ class ShellWorld:
 
     def play(self) -> "ShellWorld":
         """Play the storm and the calm; raises LawBroken where nothing comes to rest."""
+        log, broken = logging.getLogger(in_process.__name__), _Broken(self)
+        log.addHandler(broken)
         try:
             self.loop.run_until_complete(self._play())
         except Stalled as stalled:
@@ -141,6 +157,7 @@ class ShellWorld:
             raise self.shared_place(shared) from None
         finally:
             self.loop.close()
+            log.removeHandler(broken)
         return self
 
     def shared_place(self, shared: SessionConflict) -> LawBroken:
@@ -274,7 +291,6 @@ class ShellWorld:
 
     def _leave(self, process: Process) -> None:
         process.is_leaving = True
-        self.stage.life += 1
         process.callers[self.loop.spawn(process.name, self._close(process))] = None
 
     async def _close(self, process: Process) -> None:
@@ -289,7 +305,6 @@ class ShellWorld:
             raise Stalled(f"the world is still busy after {STEPS_MAX} callbacks")
         if self._is_storm and self.weather.crash and self.chance.random() < self.weather.crash:
             self.crashes += 1
-            self.stage.life += 1
             self.loop.crash(process)
             self.ground.crash(process)
 
@@ -328,21 +343,14 @@ class ShellWorld:
         return process.system.submit(asked, self.stage.kit, self.chance.choice(TERMS))
 
     async def _halt(self, process: Process) -> None:
-        await process.system.halt(by="halter", why="to look")
-        now_s = self.loop.time()
-        # A lift that is on its way may be written behind this halt, and lift it.
-        self.halted.append(Halted(now_s, now_s if self._lifts else inf))
+        told = await process.system.halt(by="halter", why="to look")
+        self.halted.append(Halted(self.loop.time(), told.halt.number))
         await asyncio.sleep(self.chance.random() * HALT_S_MAX)
         await self._lift(process)
 
     async def _lift(self, process: Process) -> None:
-        now_s = self.loop.time()
-        self.halted = [replace(halted, until_s=min(halted.until_s, now_s)) for halted in self.halted]
-        self._lifts += 1
         with suppress(RemitError):  # Another process may have lifted it.
             await process.system.lift(by="lifter", why="looked")
-        # Of one whose process crashed, or who stopped waiting, it is unknown whether it is still on its way.
-        self._lifts -= 1
 
     def _resume(self, process: Process) -> Coroutine[Any, Any, Any] | None:
         run_id = self._some_run()
@@ -417,7 +425,9 @@ class ShellWorld:
             runs = orders.get(made.key, {"": ""})
             # A fork repeats what may be repeated with the key of its origin; who did it when cannot be told from the key.
             who = ("", "") if made.tool == IDEMPOTENT and len(runs) > 1 else next(iter(runs.items()))
-            performed.append(PerformedCall(*who, made.key, made.tool, made.arguments, made.life))
+            # Each lease of its run is a life of it: another driver may have to repeat what the one before had begun.
+            life = bisect_right(self.ground.tokens.get(who[0], ()), made.leased)
+            performed.append(PerformedCall(*who, made.key, made.tool, made.arguments, life))
         return Hands(tuple(performed), self.stage.effects)
 
 

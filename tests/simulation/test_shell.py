@@ -24,6 +24,11 @@ BROKEN = {
     2004948: "the same, of a fork that another process made",
     2101070: "a caller that waited for a slow store counted how often it had looked, and not for how long",
     7435: "a call that may be repeated, and that a halt called off after it had acted, was taken for one that was issued twice",
+    4003466: "a halt that another process had lifted by the time its sender was told was taken for one that stands",
+    4006105: "the same, of a halt that was written while an earlier one stood, and that one lift ended with it",
+    4008984: "what the child of an origin committed was looked for in a child of the fork, which never began",
+    5000831: "a call that a process began while it was closing was taken for one of the process that had to repeat it",
+    5000083: "a driver that had read that another took its run up still began what it had ordered itself",
     2001607: "what a fork copied of its origin was taken for a taking up of the fork",
 }
 

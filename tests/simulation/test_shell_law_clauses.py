@@ -3,19 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from remit.backend.folded.log import RUN, Written
-from remit.core.journal.arrivals import RunTaken
+from remit.core.journal.arrivals import ChildEnded, RunTaken
 from remit.core.journal.codec import decode_record, decode_signal, decode_turn
+from remit.core.journal.commands import StartChild
 from remit.core.journal.storage import Place, SessionConflict
 from remit.core.record import replace
 from remit.core.run.manifest import Origin
 from remit.kernel.state import pinned
 from remit.orchestrate.bus.post import SIGNAL_UNHEARD
 from remit.testing.runs import LawBroken, SimulatedRun
+from remit.testing.world import SimulatedWorld
+from tests.simulation.laws import shells
+from tests.simulation.laws.effects import child_of
 from tests.simulation.laws.shells import SHELL_LAWS, keep_the_law
 from tests.simulation.shared_store import at_once
 from tests.simulation.shell_world import (
@@ -239,18 +243,52 @@ def test_a_retry_of_the_run_before_stands_for_it_in_a_session(monkeypatch: pytes
     assert found("a_session_is_one_chain", world) == []
 
 
+def copied_child(world: ShellWorld) -> Iterator[tuple[SimulatedRun, StartChild]]:
+    """Delegations that forks copied, and that began in their origins."""
+    for run in map(world.run, world.run_ids()):
+        origin = pinned(run.state).forked_from
+        for turn in run.turns[: origin.seq + 1] if origin is not None else ():
+            began = [child for child in turn.decisions if isinstance(child, StartChild)]
+            yield from ((run, child) for child in began if isinstance(run.turns[turn.seq + 1].arrival, ChildEnded))
+
+
+def test_what_a_copied_delegation_came_to_is_read_in_the_run_that_began_it() -> None:
+    world = played(4008984)
+    run, copied = next(copied_child(world))
+    child = child_of(cast("SimulatedWorld", world), run, copied)
+    assert copied.run_id not in world.run_ids()
+    assert child is not None
+    assert pinned(child.state).parent is not None
+
+
 def forked(run: SimulatedRun, origin: str) -> None:
     """Let a run be the fork of another, or of none."""
     run.state.manifest = replace(pinned(run.state), forked_from=Origin(origin, "", 0) if origin else None)
 
 
-@pytest.mark.parametrize(("from_s", "until_s"), [(-1.0, 0.0), (1e9, 2e9)])
-def test_an_effect_before_or_after_a_halt_breaks_no_law(
-    from_s: float, until_s: float, monkeypatch: pytest.MonkeyPatch
+def test_an_effect_before_a_halt_breaks_no_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_where(lambda world: world.stage.made)
+    monkeypatch.setattr(world, "halted", [Halted(1e9, 0)])
+    assert found("nothing_is_done_while_everything_is_halted", world) == []
+
+
+def test_an_effect_breaks_a_halt_that_stands_and_none_that_was_lifted_before_its_sender_was_told(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = world_where(lambda world: world.stage.made)
-    monkeypatch.setattr(world, "halted", [Halted(from_s, until_s)])
-    assert found("nothing_is_done_while_everything_is_halted", world) == []
+    name, began_s = "nothing_is_done_while_everything_is_halted", min(made.began_s for made in world.stage.made)
+    monkeypatch.setattr(world, "halted", [Halted(-1.0, 7)])
+    for lift, is_broken in [(None, True), ((6, began_s / 2), True), ((8, 1e9), True), ((8, began_s / 2), False)]:
+        monkeypatch.setattr(shells, "_lifted_s", lambda _, lift=lift: [lift] if lift else [])
+        first = [what for what in found(name, world) if f"begun at {began_s:.3f}" in what]
+        assert bool(first) == is_broken, lift
+
+
+def test_what_lifts_a_halt_is_read_from_its_journal() -> None:
+    world = world_where(lambda world: world.halted)
+    lifted = shells._lifted_s(world)
+    assert lifted
+    assert all(any(number > halted.number for number, _ in lifted) for halted in world.halted)
 
 
 def test_what_a_world_has_noted_is_a_broken_law(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,3 +184,10 @@ def test_a_person_who_is_asked_about_an_outcome_says_what_they_see(
     world._signal()
     world.loop.close()
     assert {told.signal.type for told in world.told.values()} == {Signal.APPROVE if is_done else Signal.REJECT}
+
+
+def test_an_effect_belongs_to_the_lease_of_its_run_under_which_it_began() -> None:
+    world = shell_scenario(5000831)
+    lives = [performed.life for performed in world.hands.performed if performed.key == "r3:2.1"]
+    assert len(lives) == 2
+    assert lives[0] < lives[1] <= len(world.ground.tokens["r3"])

@@ -46,6 +46,7 @@ from remit.observe.views.execution import raw_answer
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import LoopConfig
 from remit.orchestrate.facade import System
+from remit.orchestrate.history.fork_run import child_begun
 from remit.orchestrate.patterns.graph_choice import check_graph_fits
 from remit.orchestrate.patterns.handlers import PatternHandler
 from remit.orchestrate.patterns.plan_graph import sampling_text
@@ -324,6 +325,6 @@ async def raw_candidates_of(system: System, run_id: str) -> tuple[str, ...]:
     state = await system.state_of(run_id)
     said: list[str] = []
     for child in in_order(state.children.ended):
-        replica = await system.state_of(state.children.runs[child.command_id])
+        replica = await system.state_of(await child_begun(system.store.journal, state, child.command_id))
         said.append(await system.text(raw_answer(replica) or replica.result.answer))
     return tuple(said)

@@ -319,7 +319,8 @@ def _done_by_child(
         for _, c in commands_of(run)
         if isinstance(c, commands.StartChild) and _asks(c) == _asks(started) and c.id != started.id
     }
-    committed = _committed_beneath(world, started.run_id) if started.run_id in world.run_ids() else set()
+    child = child_of(world, run, started)
+    committed = set() if child is None else _committed_beneath(world, child)
     tools = tools_of(run)
     has_changed = is_success and any(tool in tools and tools[tool].effect in MUTATING for tool in committed)
 
@@ -335,20 +336,33 @@ def _asks(started: commands.StartChild) -> tuple[object, ...]:
     return started.tool, started.arguments_hash, started.node, started.prompt
 
 
-def _committed_beneath(world: SimulatedWorld, run_id: str) -> set[str]:
+def child_of(world: SimulatedWorld, run: SimulatedRun, started: commands.StartChild) -> SimulatedRun | None:
+    """The run that a delegation began; None where it never did.
+
+    What a fork copied of its origin was begun there, and by the fork only where it was still open: the fork names children
+    of its own.
+    """
+    origin = pinned(run.state).forked_from
+    while origin is not None and commands.place_in_journal(started.id)[0] <= origin.seq:
+        if started.run_id in world.run_ids():
+            break
+        run = world.run(origin.run_id)
+        started, origin = _started(run, started.id), pinned(run.state).forked_from
+    return world.run(started.run_id) if started.run_id in world.run_ids() else None
+
+
+def _committed_beneath(world: SimulatedWorld, run: SimulatedRun) -> set[str]:
     """The tools of which a run, and those that it started, committed observations."""
-    run = world.run(run_id)
-    below = [c.run_id for _, c in commands_of(run) if isinstance(c, commands.StartChild)]
-    committed = [_committed_beneath(world, child) for child in below if child in world.run_ids()]
+    below = [child_of(world, run, c) for _, c in commands_of(run) if isinstance(c, commands.StartChild)]
+    committed = [_committed_beneath(world, child) for child in below if child is not None]
     return set(run.state.effects.committed).union(*committed)
 
 
 def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> Iterator[str]:
     """The tools that the journal of a child names in effects it proposed and did not commit."""
-    started = _started(run, command_id)
-    if started.run_id not in world.run_ids():
+    child = child_of(world, run, _started(run, command_id))
+    if child is None:
         return
-    child = world.run(started.run_id)
     tools, left = tools_of(child), dict[tuple[str, bytes], bool]()
     for turn in child.turns:
         for decision in turn.decisions:

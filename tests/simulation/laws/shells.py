@@ -5,7 +5,7 @@ from math import inf
 from types import MappingProxyType
 from typing import cast
 
-from remit.backend.folded.log import RUN, TENANT, Charged, OfRun, Written
+from remit.backend.folded.log import HALT_LOG, RUN, TENANT, Charged, OfRun, Written
 from remit.core.failure import ArrivalFault
 from remit.core.journal import arrivals
 from remit.core.journal.codec import decode_record, decode_signal, decode_turn
@@ -14,6 +14,7 @@ from remit.core.journal.rulings import RunEnded
 from remit.core.journal.storage import SessionConflict
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Dimension
+from remit.core.run.halt import halts_in
 from remit.core.run.signals import Signal, UserSignal
 from remit.kernel.state import pinned
 from remit.orchestrate.bus.post import SIGNAL_UNHEARD
@@ -154,7 +155,11 @@ def no_tenant_exceeds_its_quota(world: ShellWorld) -> Iterator[tuple[str, str]]:
 
 
 def nothing_is_done_while_everything_is_halted(world: ShellWorld) -> Iterator[tuple[str, str]]:
-    """No call that was ordered since a halt was told begins before that is lifted."""
+    """No call that was ordered since a halt was told begins before that is lifted.
+
+    When it is lifted stands in the journal of halts: who halts waits for other processes to put down what they are at, and
+    another may have lifted the halt by the time its sender is told.
+    """
     ordered: dict[str, tuple[str, float]] = {}
     for entry in world.ground.log.entries if world.halted else ():
         written = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
@@ -162,11 +167,24 @@ def nothing_is_done_while_everything_is_halted(world: ShellWorld) -> Iterator[tu
             if isinstance(command, CallTool):
                 at_s = world.ground.written_at_s[entry.place]
                 ordered.setdefault(command.key, (entry.name.removeprefix(RUN), at_s))
+    lifted = _lifted_s(world) if world.halted else []
     for made in world.stage.made:
         run_id, ordered_s = ordered.get(made.key, ("", 0.0))
         for halted in world.halted:
-            if halted.from_s < ordered_s and made.began_s < halted.until_s:
-                yield run_id, f"{made.tool} was ordered at {ordered_s:.3f} and begun at {made.began_s:.3f}, {halted}"
+            until_s = next((at_s for number, at_s in lifted if number > halted.number), inf)
+            if halted.from_s < ordered_s and made.began_s < until_s:
+                told = f"halted at {halted.from_s:.3f} until {until_s:.3f}"
+                yield run_id, f"{made.tool} was ordered at {ordered_s:.3f} and begun at {made.began_s:.3f}, {told}"
+
+
+def _lifted_s(world: ShellWorld) -> list[tuple[int, float]]:
+    """The number of each entry that lifts a halt, and when it was written."""
+    written = [entry for entry in world.ground.log.entries if entry.name == HALT_LOG]
+    halts = halts_in([decode_record(entry.data, Written).data for entry in written])
+    places = [entry.place for entry in written]
+    return [
+        (halt.number, world.ground.written_at_s[at]) for halt, at in zip(halts, places, strict=True) if halt.is_lift
+    ]
 
 
 def nothing_is_done_for_an_ended_run(world: ShellWorld) -> Iterator[tuple[str, str]]:

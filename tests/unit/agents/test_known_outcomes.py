@@ -10,11 +10,14 @@ from remit import AgentLoop, Budget, InferHandler, NotDone, PlanExecutor, Step, 
 from remit.agents.plan_executor import PlanResult
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending
-from remit.core.journal.arrivals import Happened
+from remit.core.journal.arrivals import ChildEnded, Happened
+from remit.core.journal.commands import StartChild
 from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus, SystemResponse
+from remit.core.run.manifest import EarlierEffect
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.results.notices import HAPPENED
+from remit.kernel.state import pinned
 from remit.orchestrate.history.replay import AuditVerdict
 from remit.tool.call.outcomes import Reconciled
 from remit.tool.declare.decorator import Tool
@@ -151,3 +154,23 @@ def test_what_an_attempt_at_a_step_did_not_do_is_no_reason_to_ask() -> None:
     calls: list[str] = []
     reasons = asyncio.run(_tried_twice(system_in_memory(), pay))
     assert not any("called pay" in reason for reason in reasons)
+
+
+def test_what_an_attempt_at_a_step_did_is_told_to_a_fork_that_tries_the_step_again() -> None:
+    bank = Bank(None, times=0)
+    pay = bank.pay_with(Literal["paid"], idempotent=True, reconcile=None)
+
+    async def play() -> tuple[str, tuple[EarlierEffect, ...]]:
+        system, engine = system_in_memory(), ScriptedEngine([PAY, {"error": "INFERENCE_ENGINE_ERROR"}, PAID])
+        plan = PlanExecutor({"infer": InferHandler(engine, tools=[pay])}, system=system, budget=Budget(retries=0))
+        plan_id = (await _approved(plan, Step("s", "infer", "Pay A-1.", retries=1))).response.run_id
+        turns = (await system.archive.history(plan_id)).turns
+        failed = next(turn for turn in turns if isinstance(turn.arrival, ChildEnded))
+        (again,) = [command.id for command in failed.decisions if isinstance(command, StartChild)]
+        kit, _ = PlanExecutor({"infer": InferHandler(engine, tools=[pay])}, system=system)._kit_for(system)
+        fork = await system.state_of((await system.fork(plan_id, by="ada", at=failed.seq, kit=kit)).fork_id)
+        first = (await system.state_of(plan_id)).children.runs["0.5"]
+        return first, pinned(await system.state_of(fork.children.runs[again])).earlier
+
+    first, earlier = asyncio.run(play())
+    assert (first, "pay", "committed") in [(effect.run_id, effect.tool, effect.how) for effect in earlier]

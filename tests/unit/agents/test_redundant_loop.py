@@ -553,3 +553,17 @@ def test_a_vote_of_another_kind_is_refused_when_the_loop_is_made(terms: dict[str
     with pytest.raises(RequestRejected) as refused:
         RedundantLoop(Panel(GOOD), **{"schema": Mood, **terms})
     assert refused.value.code == code
+
+
+def test_a_fork_of_a_vote_tells_what_the_replicas_of_its_origin_said() -> None:
+    async def story() -> None:
+        system, engine = system_in_memory(), ScriptedEngine([{"text": GOOD}] * 3)
+        async with RedundantLoop(engine, schema=Mood, n=3, system=system) as loop:
+            first = await loop.call("I love it")
+            kit, _ = loop._kit_for(system)
+            heard = await system.fork(first.response.run_id, by="dan", kit=kit)
+            again = await loop.resume(heard.fork_id)
+            assert (again.raw_candidates, again.confidence) == (first.raw_candidates, first.confidence)
+            assert again.raw_candidates == (GOOD, GOOD, GOOD)
+
+    asyncio.run(story())

@@ -16,18 +16,20 @@ REFUSAL = ("SIGNAL_REFUSED", "no")
 class Letter:
     """A run with something left for it, its holder, and a process that holds nothing."""
 
-    def __init__(self, ground: Ground, number: int, token: int) -> None:
+    def __init__(self, ground: Ground, number: int) -> None:
         self.ground = ground
         self.holder, self.stranger = ground.process(), ground.process()
         self.number = number
-        self.token = token
+        self.token = 0
 
     @classmethod
     async def left(cls) -> "Letter":
         """Left by a third process."""
         ground = Ground()
         await begin(ground.process(), "run", RunListing(1))
-        return cls(ground, await ground.process().inbox.put("run", b"word"), await ground.leases.take("run") or 0)
+        letter = cls(ground, await ground.process().inbox.put("run", b"word"))
+        letter.token = await letter.holder.leases.take("run") or 0
+        return letter
 
     async def answer(self, store: FoldedStore, answer: str = "heard") -> None:
         """Write the turn that answers it."""
@@ -36,8 +38,9 @@ class Letter:
     async def next_holder(self) -> FoldedStore:
         """Have the holder die and another process take the run."""
         await self.ground.leases.release("run", self.token)
-        self.token = await self.ground.leases.take("run") or 0
-        return self.ground.process()
+        store = self.ground.process()
+        self.token = await store.leases.take("run") or 0
+        return store
 
     async def announced(self, store: FoldedStore) -> asyncio.Task[None]:
         """Have a holder announce the turn that answers it, and stop before the turn is written."""

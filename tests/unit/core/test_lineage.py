@@ -1,5 +1,7 @@
 """Ids of runs, and the lineage of a run."""
 
+from typing import Any
+
 import pytest
 
 from remit.backend.clock import new_run_id
@@ -7,7 +9,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.record import replace
 from remit.core.run.lineage import ID_CHARS_MAX, ID_LETTERS, derived_id, is_safe_id, letters, lifted
-from remit.core.run.manifest import Origin, lineage_of, lineage_root, make_manifest
+from remit.core.run.manifest import MANIFEST_INVALID, Origin, lineage_of, lineage_root, make_manifest
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.simulation.scenarios import MODEL
 from tests.unit.kernel.builders import QUESTION, manifest_of
@@ -26,16 +28,34 @@ def test_letters_are_those_of_the_lowest_bits() -> None:
     assert [letters(number, 2) for number in (0, 31, 32, 1023, 1024)] == ["00", "0z", "10", "zz", "00"]
 
 
-@pytest.mark.parametrize("run_id", ["run", "1m7j9tm8k9d5dzyb", "a-b_C", "mail/12,3:x", "x" * ID_CHARS_MAX])
+@pytest.mark.parametrize("run_id", ["run", "1m7j9tm8k9d5dzyb", "a-b_C", "-", "x" * ID_CHARS_MAX])
 def test_a_word_is_a_safe_id(run_id: str) -> None:
     assert is_safe_id(run_id)
 
 
-@pytest.mark.parametrize("run_id", ["a.b", "a b", "a*", ">", "a\n", "ä", "..", "x" * (ID_CHARS_MAX + 1)])
-def test_a_run_may_not_begin_under_an_id_that_a_broker_would_take_apart(run_id: str) -> None:
+_SIGNS = [chr(code) for code in range(128) if not (chr(code).isalnum() or chr(code) in "-_")]
+
+
+@pytest.mark.parametrize(
+    "run_id", [*(f"a{sign}b" for sign in _SIGNS), "", "a\n", "ä", "٣", "..", "x" * (ID_CHARS_MAX + 1)]
+)
+def test_a_run_may_not_begin_under_an_id_that_is_no_word(run_id: str) -> None:
     assert not is_safe_id(run_id)
-    with pytest.raises(RequestRejected, match="characters of ASCII without space, dot"):
+    _is_refused(run_id)
+
+
+@pytest.mark.parametrize("run_id", [5, None, b"run", ["run"]], ids=str)
+def test_an_id_of_another_type_is_refused_like_any_other(run_id: Any) -> None:
+    _is_refused(run_id)
+
+
+def _is_refused(run_id: Any) -> None:
+    with pytest.raises(
+        RequestRejected, match="is no id; take 1 to 200 letters, digits, dashes and underscores"
+    ) as refused:
         make_manifest(run_id=run_id, request=QUESTION, boundary=Boundary(), graph=chat_graph(), models=(MODEL,))
+    assert refused.value.code == MANIFEST_INVALID
+    assert refused.value.message.startswith(f"run_id={repr(run_id)[:40]}")
 
 
 @pytest.mark.parametrize(

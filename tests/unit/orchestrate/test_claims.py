@@ -20,12 +20,15 @@ VERBS = st.sampled_from(["claim", "revoke"])
 
 @given(st.lists(st.tuples(VERBS, st.sampled_from(["1.1", "1.2"])), max_size=12))
 def test_of_what_was_offered_the_first_claim_decides_for_good(asked: list[tuple[str, str]]) -> None:
-    claims, first = Claims(), dict[str, str]()
+    claims, first, said = Claims(), dict[str, str](), set[tuple[str, str]]()
     for command_id in ("1.1", "1.2"):
         claims.offer("run", command_id)
     for verb, command_id in asked:
         decided = first.setdefault(command_id, verb)
-        assert getattr(claims, verb)("run", command_id) is (decided == verb)
+        # What was revoked stays so however often that is asked; what was claimed is begun by the one who claimed it.
+        is_first = (verb, command_id) not in said
+        said.add((verb, command_id))
+        assert getattr(claims, verb)("run", command_id) is (decided == verb and (is_first or verb == "revoke"))
 
 
 def test_what_was_not_offered_here_is_never_said_not_to_have_happened() -> None:
@@ -34,6 +37,15 @@ def test_what_was_not_offered_here_is_never_said_not_to_have_happened() -> None:
     assert claims.claim("run", "1.1")
     claims.offer("run", "1.1")
     assert not claims.revoke("run", "1.1")
+
+
+def test_what_has_begun_may_begin_once_more_only_where_it_is_safe_to_repeat() -> None:
+    claims = Claims()
+    assert claims.claim("run", "1.1")
+    assert not claims.claim("run", "1.1")
+    assert claims.claim("run", "1.1", is_repeatable=True)
+    claims.begun("run", "1.2")
+    assert not claims.claim("run", "1.2")
 
 
 def test_what_is_wanted_again_may_begin() -> None:

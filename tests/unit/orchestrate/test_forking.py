@@ -104,6 +104,31 @@ def test_what_children_of_a_run_changed_its_fork_knows_too() -> None:
     play(story())
 
 
+def test_what_a_child_changed_is_known_to_a_fork_of_the_fork_that_copied_it() -> None:
+    async def story() -> None:
+        child = ({"when": "keep it", **calls("keep", n=1)}, {"when": "kept", "text": "safe"})
+        kit = scripted(*child, calls("helper", task="keep it"), {"text": "thanks"}, tools=(keep, helper))
+        async with in_memory() as system:
+            ended = await kept(system, kit)
+            await system.settle()
+            first = await system.fork(ended.run_id, by="dan", kit=kit)
+            await system.result(first.fork_id)
+            assert pinned(await system.state_of(first.fork_id)).earlier == (), "its turns tell of the child"
+            second = await system.fork(first.fork_id, by="dan", at=0, kit=kit)
+            await system.result(second.fork_id)
+            (effect,) = pinned(await system.state_of(second.fork_id)).earlier
+            assert (effect.tool, effect.how) == ("keep", "committed")
+            assert effect.run_id not in (ended.run_id, first.fork_id)
+            # Once more removed, and where the origin was deleted, of whose children no turns are left either.
+            third = await system.fork(second.fork_id, by="dan", at=0, kit=kit)
+            await system.result(third.fork_id)
+            assert effect in pinned(await system.state_of(third.fork_id)).earlier
+            await system.store.retention.delete(ended.run_id)
+            assert (await system.fork(first.fork_id, by="dan", at=0, kit=kit)).fork_id
+
+    play(story())
+
+
 @pytest.mark.parametrize("at", [-1, 99, True, 1.0, "0"])
 def test_a_turn_that_a_run_does_not_have_is_refused(at: object) -> None:
     async def story() -> None:

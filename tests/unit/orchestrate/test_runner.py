@@ -9,7 +9,7 @@ from remit.core.failure import ArrivalFault, Ending, IllegalArrival, InvariantBr
 from remit.core.journal import arrivals, rulings
 from remit.core.journal.codec import encode_turn, hash_turn
 from remit.core.journal.commands import CallModel, CallTool
-from remit.core.journal.storage import AppendConflict, BlobMissing
+from remit.core.journal.storage import AppendConflict, BlobMissing, LeaseLost, Warrant
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.tools import ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
@@ -215,6 +215,20 @@ def test_a_report_on_a_command_that_another_runner_ordered_is_taken() -> None:
         turn = await here.runner.advance(mine, tool_said(ordered))
         assert turn is not None
         assert turn.seq == 2
+
+    play(scene())
+
+
+def test_what_was_ordered_before_another_took_the_run_up_is_not_begun_here() -> None:
+    async def scene() -> None:
+        here, there = two_stages()
+        mine = await here.runner.start(manifest_of())
+        mine.warrant = Warrant(1)
+        await there.runner.advance(await there.runner.load("run"), arrivals.RunTaken(2))
+        await here.runner.catch_up(mine)
+        with pytest.raises(LeaseLost):
+            await here.runner.drive(mine)
+        assert here.performed == there.performed == []
 
     play(scene())
 

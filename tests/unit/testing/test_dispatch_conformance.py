@@ -223,7 +223,7 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("lets nothing begin", "whoever_is_first_claims_or_revokes", "not revoked may not begin"),
     ("revokes what has begun", "whoever_is_first_claims_or_revokes", "has begun was revoked"),
     ("revokes nothing", "whoever_is_first_claims_or_revokes", "has not begun cannot be revoked"),
-    ("lets all begin", "whoever_is_first_claims_or_revokes", "begun was revoked"),
+    ("lets all begin", "whoever_is_first_claims_or_revokes", "begun by another performer"),
     ("revokes once", "whoever_is_first_claims_or_revokes", "cannot be revoked again"),
     ("mixes runs", "whoever_is_first_claims_or_revokes", "revoked along"),
     ("never offers again", "whoever_is_first_claims_or_revokes", "wanted again may not begin"),

@@ -215,6 +215,8 @@ class BadRedactions(MemoryRedactions):
         match self._flaw:
             case "asks no kind":
                 kind = kind and "any"
+            case "hears no kind":
+                kind = ""
             case "does it while driven":
                 self._store.leases._held.clear()
             case "says no name":
@@ -390,6 +392,8 @@ FLAWS = [
     ("redactions", "always writes", "where_the_words_do_not_stand_nothing_changes"),
     ("redactions", "does it while driven", "a_run_that_is_driven_is_not_redacted"),
     ("redactions", "asks no kind", "a_kind_that_nobody_knows_is_refused"),
+    ("redactions", "hears no kind", "secrets_of_a_kind_are_taken_out_of_turns_and_texts"),
+    ("redactions", "asks no kind", "secrets_of_a_kind_are_taken_out_of_turns_and_texts"),
     ("checkup", "looks twice", "a_store_is_looked_at_under_names"),
     ("checkup", "is silent", "a_store_is_looked_at_under_names"),
     ("checkup", "never rests", "a_store_that_is_well_has_no_problem"),

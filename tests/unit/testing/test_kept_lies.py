@@ -112,6 +112,15 @@ def who_waits_is_of_any_tenant(store: Any) -> None:
     store.catalogue.entries = told
 
 
+def every_page_is_the_first(store: Any) -> None:
+    entries = store.catalogue.entries
+
+    async def told(*, before: str = "", **more: Any) -> Any:
+        return await entries(**more)
+
+    store.catalogue.entries = told
+
+
 # Heads, with the turns and in the log.
 
 
@@ -229,12 +238,20 @@ def what_is_forgotten_is_forgotten_of_all(dispatch: Any) -> None:
 def who_asks_again_may_begin(dispatch: Any) -> None:
     claim, asked = dispatch._claims.claim, set[tuple[str, str]]()
 
-    def worn(run_id: str, command_id: str) -> bool:
+    def worn(run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
         is_again = (run_id, command_id) in asked
         asked.add((run_id, command_id))
-        return is_again or claim(run_id, command_id)
+        return is_again or claim(run_id, command_id, is_repeatable=is_repeatable)
 
     dispatch._claims.claim = worn
+
+
+def all_who_ask_may_begin(dispatch: Any) -> None:
+    claims = dispatch._claims
+    claims.claim = lambda run_id, command_id, **_: (
+        not claims.is_revoked(run_id, command_id)
+        and (type(claims).claim(claims, run_id, command_id, is_repeatable=True))
+    )
 
 
 STORES: dict[str, tuple[Lie, ...]] = {
@@ -248,6 +265,7 @@ STORES: dict[str, tuple[Lie, ...]] = {
         half_a_success_is_like_a_whole_one,
         who_waits_is_of_any_parent,
         who_waits_is_of_any_tenant,
+        every_page_is_the_first,
         heads_are_kept_by_lowered_names,
     ),
     "log": (an_ended_run_is_never_behind,),
@@ -265,6 +283,7 @@ CLAIMS: tuple[Lie, ...] = (
     what_is_sent_again_has_not_begun,
     what_is_forgotten_is_forgotten_of_all,
     who_asks_again_may_begin,
+    all_who_ask_may_begin,
 )
 CHECKS: dict[str, Any] = {"catalogue": CATALOGUE_CHECKS, "log": HEAD_LOG_CHECKS, "retention": RETENTION_CHECKS}
 

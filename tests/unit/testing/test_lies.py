@@ -10,6 +10,7 @@ import pytest
 
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError
+from remit.core.journal.storage import START
 from remit.core.record import replace
 from remit.testing.conformance.processes.bell import BELL_CHECKS
 from remit.testing.conformance.processes.feed import FEED_CHECKS
@@ -252,6 +253,15 @@ def a_feed_forgets_the_old(store: Any) -> None:
     store.feed.since = told
 
 
+def a_feed_begins_anew(store: Any) -> None:
+    since = store.feed.since
+
+    async def told(place: Any, *, limit: int) -> Any:
+        return await since(START, limit=limit)
+
+    store.feed.since = told
+
+
 def a_feed_tells_an_ended_run_no_more(store: Any) -> None:
     since = store.feed.since
 
@@ -434,6 +444,7 @@ LIES: dict[str, tuple[Lie, ...]] = {
         a_feed_tells_others_bytes,
         a_feed_forgets_the_old,
         a_feed_tells_an_ended_run_no_more,
+        a_feed_begins_anew,
         a_feed_tells_what_was_refused,
         the_end_of_a_feed_is_ahead,
     ),

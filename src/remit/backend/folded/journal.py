@@ -7,6 +7,7 @@ turn was announced and never came is pending, and answered by the next holder.
 
 from collections.abc import Sequence
 
+from remit.backend.folded.held_runs import WatchedLeases
 from remit.backend.folded.log import INBOX, RUN, TRIES_MAX, Left, Log, OfInbox, Settled, Taken, Written
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.shared_logs import SharedLogs
@@ -85,11 +86,14 @@ class FoldedInbox:
 class FoldedJournal:
     """Turns over logs: a turn is one entry of the log of its run, with all that its run knows by it."""
 
-    def __init__(self, log: Log, replica: Replica, shared: SharedLogs, inbox: FoldedInbox) -> None:
+    def __init__(
+        self, log: Log, replica: Replica, shared: SharedLogs, inbox: FoldedInbox, leases: WatchedLeases
+    ) -> None:
         self._log = log
         self._replica = replica
         self._shared = shared
         self._inbox = inbox
+        self._leases = leases
 
     async def append(
         self,
@@ -105,6 +109,7 @@ class FoldedJournal:
 
         What must be decided before is written before, what follows from it after it.
         """
+        self._leases.expect(run_id, warrant)
         if listing is not None:
             await self._expect_new(run_id, after, listing)
             await self._shared.claim(run_id, listing)

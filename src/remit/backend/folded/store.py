@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, Unpack
 
+from remit.backend.folded.held_runs import HeldRuns, WatchedLeases
 from remit.backend.folded.journal import FoldedInbox, FoldedJournal
 from remit.backend.folded.log import (
     HALT_LOG,
@@ -50,26 +51,6 @@ class Texts(Protocol):
         """The bytes with this digest, or raise BlobMissing."""
 
 
-class HeldRuns(Protocol):
-    """Who drives which run."""
-
-    @property
-    def lasts_ms(self) -> int:
-        """How long a lease lasts that is not renewed."""
-
-    async def take(self, run_id: str) -> int | None:
-        """Take a run."""
-
-    async def renew(self, run_id: str, token: int) -> bool:
-        """Hold it for longer."""
-
-    async def release(self, run_id: str, token: int) -> None:
-        """Let it go."""
-
-    async def is_held(self, run_id: str) -> bool:
-        """Whether it is held."""
-
-
 class FoldedStore:
     """The store as one process has it open. It keeps nothing that cannot be folded again."""
 
@@ -80,11 +61,11 @@ class FoldedStore:
         self.key = None if signer is None else MemoryKey(signer)
         replica = Replica(log)
         shared = SharedLogs(replica, leases)
-        self.leases = leases
+        self.leases = WatchedLeases(leases)
         self.blobs = blobs
         self.seals = seals or MemorySeals()
         self.inbox = FoldedInbox(replica)
-        self.journal = FoldedJournal(log, replica, shared, self.inbox)
+        self.journal = FoldedJournal(log, replica, shared, self.inbox, self.leases)
         self.feed = FoldedFeed(replica)
         self.bell = SilentBell()
         self.catalogue = FoldedCatalogue(replica)

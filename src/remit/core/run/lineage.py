@@ -21,8 +21,8 @@ ID_LETTERS = 16
 # No file system takes longer names with an ending behind them.
 ID_CHARS_MAX = 200
 
-# What can be printed, without what a broker takes for a separator or a wildcard in a subject: a space, a dot, * and >.
-_SAFE = regex(rf"[!-)+-\-/-=?-~]{{1,{ID_CHARS_MAX}}}")
+# One word of ASCII: every other sign is a separator or a wildcard of some broker, path or shell.
+_SAFE = regex(rf"[A-Za-z0-9_-]{{1,{ID_CHARS_MAX}}}")
 # How a run was named that was ordered before ids were derived: after the run that ordered it, and the command.
 _NAMED_AFTER = regex(r"(.+)\.[0-9]+\.[0-9]+")
 

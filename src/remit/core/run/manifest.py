@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from remit.core.clipped import clipped
 from remit.core.failure import NO_DENIALS, Denials, ErrorCode, RequestRejected
 from remit.core.journal.canonical import canonical_hash
 from remit.core.limits.boundary import Boundary, boundary_version
@@ -372,12 +373,10 @@ def _versioned(tool: ToolDefinition) -> ToolDefinition:
     return tool if tool.version == version else replace(tool, version=version)
 
 
-def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
-    if not run_id:
-        raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
-    if not is_safe_id(run_id):
-        message = f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} characters of ASCII without space, dot, * and >"
-        raise RequestRejected(MANIFEST_INVALID, message)
+def _check_parts(run_id: object, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
+    if not isinstance(run_id, str) or not is_safe_id(run_id):
+        words = f"{ID_CHARS_MAX} letters, digits, dashes and underscores of ASCII"
+        raise RequestRejected(MANIFEST_INVALID, f"run_id={clipped(run_id)} is no id; take 1 to {words}")
     for tool in tools:
         _check_tool(tool)
     names = [tool.name for tool in tools]

@@ -38,7 +38,7 @@ from remit.observe.logs import run_fields
 from remit.observe.views.execution import MORE_TIME, NOT_AGAIN, run_usage, why_ended
 from remit.orchestrate.executors.reports import ChildSaid, Report
 from remit.orchestrate.facts.order_leases import orders_used
-from remit.orchestrate.history.fork_run import begin_fork, effects_of, is_settled, origin_of
+from remit.orchestrate.history.fork_run import begin_fork, child_begun, effects_of, is_settled, origin_of
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.live import Live
@@ -211,7 +211,8 @@ class ChildExecutor:
         """What earlier attempts at a step changed, or may have: it is tried again, and nothing of that is done again unasked."""
         tried = [child for child in live.state.children.ended if child.node == node.name]
         journal = self._hub.runner.journal
-        done = [await effects_of(journal, live.state.children.runs[child.command_id]) for child in tried]
+        begun = [await child_begun(journal, live.state, child.command_id) for child in tried]
+        done = [await effects_of(journal, run_id) for run_id in begun]
         return tuple([effect for effects in done for effect in effects])
 
     async def _judge(self, live: Live, command: StartChild) -> Manifest:

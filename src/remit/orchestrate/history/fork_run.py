@@ -25,6 +25,7 @@ from remit.observe.linked_turns import fold as folded
 from remit.observe.linked_turns import read_history
 from remit.observe.views.late_outcomes import late_outcome
 from remit.orchestrate.facts.texts import name, note
+from remit.orchestrate.loop.child_runs import run_beneath
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.offspring import copy_turns
 from remit.orchestrate.loop.recover import recover
@@ -151,9 +152,21 @@ async def _effects_since(
     for turn in history.turns:
         for decision in turn.decisions:
             if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.commands.open):
-                beneath = _effects_since(journal, decision.run_id, _NOTHING_BEFORE, with_failed=with_failed)
+                begun = await child_begun(journal, state, decision.id)
+                beneath = _effects_since(journal, begun, _NOTHING_BEFORE, with_failed=with_failed)
                 async for effect in beneath:
                     yield effect
+
+
+async def child_begun(journal: Journal, state: RunState, command_id: str) -> str:
+    """The run that a delegation began, for a fork that copied it the child of its origin; empty where none has a turn."""
+
+    async def load(run_id: str) -> RunState | None:
+        data = await journal.read(run_id)
+        return folded(read_history(run_id, data)) if data else None
+
+    child = await run_beneath(state, command_id, load)
+    return "" if child is None else child.run_id
 
 
 def _is_undone(state: RunState, command_id: str, call: CallTrace) -> bool:

@@ -1,6 +1,7 @@
 """Claims: whether a call that changes something has begun, or was taken back before it could.
 
-Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more.
+Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more, and one
+        that was claimed is performed by no other, unless it is safe to repeat.
 Rule 2: a run that no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
         in doubt.
 Rule 3: a call that another process may have begun is never said not to have happened.
@@ -47,10 +48,11 @@ class Claims:
             is_again = standing in (_Standing.REVOKED, _Standing.REOPENED)
             calls[command_id] = _Standing.REOPENED if is_again else _Standing.OFFERED
 
-    def claim(self, run_id: str, command_id: str) -> bool:
-        """Whether a call may begin now; False where it was revoked before."""
+    def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
+        """Whether a call may begin now; False where it was revoked before, or has begun and is not safe to repeat."""
         calls = self._standing.setdefault(run_id, {})
-        if calls.get(command_id) is _Standing.REVOKED:
+        standing = calls.get(command_id)
+        if standing is _Standing.REVOKED or (standing is _Standing.CLAIMED and not is_repeatable):
             return False
         calls[command_id] = _Standing.CLAIMED
         return True

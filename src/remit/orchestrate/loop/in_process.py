@@ -289,12 +289,12 @@ class InProcessDispatch:
         return type(command) in self.carried
 
     async def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
-        """Whether a call that changes something may begin; False where it was revoked, or another process has begun it.
+        """Whether a call that changes something may begin; False where it was revoked, or has begun, here or elsewhere.
 
-        One that is safe to repeat may begin although another has begun it.
+        One that is safe to repeat may begin although it has begun before.
         """
         was_reopened = self._claims.is_reopened(run_id, command_id)
-        if not self._claims.claim(run_id, command_id):
+        if not self._claims.claim(run_id, command_id, is_repeatable=is_repeatable):
             return False
         if self._shared is None:
             return True

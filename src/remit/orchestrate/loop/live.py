@@ -55,6 +55,11 @@ class Live:
         # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None
 
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether its turns tell that another process has taken the run up since: nothing more is begun or written here."""
+        return self.warrant is not None and self.warrant.token < self.state.token != self.foreign_token
+
     def keep_state_alone(self) -> None:
         """Let go of what only its errands needed: the run has ended, and its callers read off the state how it did."""
         self.conversation, self.common = Conversation(), None

@@ -292,7 +292,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
         )
         if earlier:
             # A person is shown the first that applies, so effects of the direct origin come before those of earlier origins.
-            manifest = replace(manifest, earlier=(*earlier, *manifest.earlier))
+            manifest = replace(manifest, earlier=tuple(dict.fromkeys((*earlier, *manifest.earlier))))
         arrival = replace(arrival, manifest=manifest)
     elif isinstance(arrival, RunTaken):
         arrival = replace(arrival, token=0)  # The leases of a fork are its own.

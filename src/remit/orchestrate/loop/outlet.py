@@ -42,7 +42,7 @@ class Dispatch(Outlet, Protocol):
         """Stop whatever is under way for a run and halted by now."""
 
     async def claim(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that changes something may begin; asked by its performer just before. False: it was revoked."""
+        """Whether a call that changes something may begin, asked by its performer just before; not if revoked, or begun."""
 
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all."""

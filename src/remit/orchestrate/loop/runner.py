@@ -163,6 +163,10 @@ class Runner:
         state, dispatch = live.state, self.dispatch
         try:
             while state.end.ending is None:
+                if live.is_taken_over:
+                    raise LeaseLost(
+                        live.run_id
+                    )  # What was ordered here and has not begun is for the driver that it has now.
                 report, is_granted = await dispatch.receive(live), False
                 if report is None and self.grants is not None:
                     report, is_granted = await self.grants(state), True
@@ -196,8 +200,8 @@ class Runner:
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
             seq, warrant = state.seq, live.warrant
-            if warrant is not None and warrant.token < state.token != live.foreign_token:
-                raise LeaseLost(live.run_id)  # Another has taken the run up since.
+            if live.is_taken_over:
+                raise LeaseLost(live.run_id)
             kept: Kept = []
             tracer = await self.tracer(live) if state.derived.is_traced else None
             try:
@@ -269,7 +273,7 @@ class Runner:
             self.bus.turned(state, turn)
         # What an agent elsewhere is to do, it is told by the guard.
         for command in tally.issued if tally.manifest.host is None else ():
-            if is_latest or _is_wanted(state, command):
+            if is_latest or (_is_wanted(state, command) and not live.is_taken_over):
                 self.dispatch.send(live, command)
 
     async def _cut(self, live: Live, report: Report) -> Report:

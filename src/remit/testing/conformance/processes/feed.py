@@ -89,6 +89,7 @@ async def _in_pieces(feed: Feed, limit: int) -> list[WrittenTurn]:
     while piece := await feed.since(place, limit=limit):
         assert len(piece) <= limit, f"{len(piece)} turns are told where {limit} were asked for"
         found += piece
+        assert len(found) <= ALL_OF_THEM, f"{ALL_OF_THEM} turns were told, and the feed does not come to its end"
         place = piece[-1].place
     return found
 

@@ -195,6 +195,10 @@ async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
                 ):
                     assert len(page) <= limit, f"a page of {limit} holds {len(page)}"
                     paged += page
+                    found = [entry.run_id for entry in paged]
+                    assert len(paged) <= len(whole), (
+                        f"{len(whole)} runs are listed, and their pages go on behind {found}"
+                    )
                 assert paged == list(whole), f"pages of {limit} come to {paged}, and the list is {whole}"
         await add(journal, "new", b"turn", listing=RunListing(1))
         after = [entry.run_id for entry in await catalogue.entries(before="8", limit=2)]
