@@ -163,10 +163,9 @@ class Runner:
         state, dispatch = live.state, self.dispatch
         try:
             while state.end.ending is None:
+                # What was ordered here and has not begun is for the driver that the run has now.
                 if live.is_taken_over:
-                    raise LeaseLost(
-                        live.run_id
-                    )  # What was ordered here and has not begun is for the driver that it has now.
+                    raise LeaseLost(live.run_id)
                 report, is_granted = await dispatch.receive(live), False
                 if report is None and self.grants is not None:
                     report, is_granted = await self.grants(state), True
