@@ -65,7 +65,6 @@ def passes(gate: Gate, tool: str = "act", /, **arguments: Any) -> bool:
         (lookup(where=[{"field": "name", "contains": "ans"}]), "file", "f2"),
         (lookup(where=[{"field": "to", "=": "bob@x.example"}]), "file", "f2"),
         (lookup(pick={"max": "size"}), "file", "f2"),
-        (lookup(pick={"max": "name"}), "file", "f2"),
         (lookup(field="size", pick={"max": "size"}, plus=1), "n", 10),
         (lookup(field="size", pick={"max": "size"}, minus=0.5), "n", 8.5),
         (lookup(field="size", pick={"max": "size"}, times=2), "n", 18),
@@ -261,3 +260,14 @@ def test_what_an_ordered_effect_returns_keeps_no_later_free_text_in() -> None:
     assert first.is_allowed
     gate.observe("a", "act", {"id": "j1"})
     assert passes(gate, n=2, body="Hi.")
+
+
+@pytest.mark.parametrize(
+    "held", [{}, {"size": None}, {"size": "1,000"}, {"size": "many"}, {"size": True}, {"size": "2026-01-01"}]
+)
+def test_the_largest_is_known_only_where_every_record_can_be_compared(held: dict[str, Any]) -> None:
+    order = {"tool": "act", "args": {"file": lookup(pick={"max": "size"})}}
+    gate = gate_with(order, found=[FILES[0], {"id": "f2", "name": "plans", **held}])
+    assert not passes(gate, file="f1")
+    assert not passes(gate, file="f2")
+    assert "can be compared" in gate.book.lines()[0]  # type: ignore[union-attr]

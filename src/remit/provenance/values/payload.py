@@ -95,7 +95,7 @@ def _is_bound(reference: str, grounds: Grounds, declaration: Declaration) -> boo
     if reference in words.references or reference in words.strings or reference in words.numbers:
         return True
     # A user who says "ann" means "@ann" as well.
-    if reference[:1] in _SIGILS and _is_bound(reference[1:], grounds, declaration):
+    if reference[:1] in _SIGILS and reference[1:2] not in _SIGILS and _is_bound(reference[1:], grounds, declaration):
         return True
     if (declaration.name, "", reference) in grounds.approved:
         return True

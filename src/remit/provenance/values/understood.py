@@ -20,6 +20,7 @@ from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
 from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.clause_parts import AIM, BY, FOR, FROM, IN, OBJECT, ORDINAL, QUOTE, TO, WITH, Slot, Stray
+from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.negation import NEGATING
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
@@ -79,6 +80,8 @@ def not_understood(
     arguments: Sequence[Argument], payload: Sequence[Argument], declaration: Declaration, grounds: Grounds
 ) -> str:
     """What of the clauses that order a call is not understood, as a note; empty where all is."""
+    if len(grounds.asking.tokens) > PLANNED_WORDS_MAX:
+        return f"more than {PLANNED_WORDS_MAX} words"
     readings = grounds.readings_of(declaration.name)
     call = _Call(arguments, payload, declaration, grounds)
     touched = [one for one in readings if call.touches(one)] or list(readings)
@@ -88,7 +91,9 @@ def not_understood(
         if note := call.leftover(reading):
             return note
     slots = [slot for reading in touched for slot in reading.slots]
-    return (call.out_of_role(slots, touched) or call.spoken_of(touched)) if touched else ""
+    if not touched:
+        return ""
+    return call.out_of_role(slots, touched) or call.spoken_of(touched) or call.left_beside(touched)
 
 
 class _Call:
@@ -152,11 +157,12 @@ class _Call:
 
     def leftover(self, reading: ClauseRead) -> str:
         """What of a clause the call leaves over."""
-        taken = [slot for slot in reading.slots if self._takes(slot.value)]
-        for slot in reading.slots:
-            if slot not in taken and self._is_missed(slot):
+        is_taken = [self._takes(slot.value) for slot in reading.slots]
+        taken = [slot for slot, one in zip(reading.slots, is_taken, strict=True) if one]
+        for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
+            if self._is_missed(slot):
                 return f"the call leaves {slot.value.text!r} over"
-            if slot.is_needed and slot not in taken and not self._may_be_left(slot, taken):
+            if slot.is_needed and not self._may_be_left(slot, taken):
                 return f"the call leaves {slot.value.text!r} over"
         ends = {stray.text for stray in reading.strays if not stray.stems.isdisjoint(_SUPERLATIVES)}
         if len(ends) > 1:
@@ -360,6 +366,17 @@ class _Call:
                 # What an order names, too, adds nothing to it.
                 if not self._takes(one) and self._own.count(one.text) < 2:
                     return f"{one.text!r} is added by a sentence that orders nothing"
+        return ""
+
+    def left_beside(self, readings: Sequence[ClauseRead]) -> str:
+        """What is not understood in a sentence right before the order or behind it, and may take it back or narrow it."""
+        reader = self._grounds.reader
+        for sentence in reader.others:
+            if not any(0 <= one.zone[0] - sentence.end <= 1 or 0 <= sentence.start - one.end <= 1 for one in readings):
+                continue
+            for stray in reader.strays_beside(sentence, self._lexicon):
+                if not self._accounts_for(stray):
+                    return f"{self._own[sentence.start : sentence.end].strip()[:80]!r} stands beside the order, and is not understood"
         return ""
 
     def _targets(self) -> set[str]:
