@@ -103,3 +103,55 @@ def test_what_another_verb_governs_is_no_target(domain: Domain) -> None:
             prompt = f"{ordered(domain)}{joined}{other}."
             verdict = start(prompt, [said]).verdict_on("c", domain.name, {domain.argument: other})
             assert not verdict.is_allowed, prompt
+
+
+RANGE = "Book stage SG-1 from 2026-12-01 to 2026-12-03."
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "is_allowed"),
+    [
+        (("day",), {"day": "2026-12-03"}, False),
+        (("day",), {"day": "2026-12-01"}, False),
+        (("start", "end"), {"start": "2026-12-01", "end": "2026-12-03"}, True),
+        (("from_day", "to_day"), {"from_day": "2026-12-01", "to_day": "2026-12-03"}, True),
+    ],
+)
+def test_a_range_binds_both_its_ends_or_none(names: tuple[str, ...], given: dict[str, str], is_allowed: bool) -> None:
+    properties = {name: {"type": "string"} for name in ("stage", *names)}
+    tool = {
+        "name": "book_stage",
+        "effect": "external",
+        "stakes": "none",
+        "parameters": {"type": "object", "properties": properties},
+        "control_args": {"stage": "id:stage", **dict.fromkeys(names, "date")},
+    }
+    verdict = start(RANGE, [tool]).verdict_on("c", "book_stage", {"stage": "SG-1", **given})
+    assert verdict.is_allowed is is_allowed
+
+
+@pytest.mark.parametrize("verb", ["save", "write", "export"])
+@pytest.mark.parametrize("form", ["as F in the folder D", "as F in D", "in D as F", "to F in D", "to D/F"])
+def test_what_is_made_is_called_as_it_is_said_in_the_folder_that_is_said(verb: str, form: str) -> None:
+    said = form.replace("F", "deed.pdf").replace("D", "/vault/maps")
+    tool = {
+        "name": f"{verb}_scan",
+        "effect": "write",
+        "stakes": "none",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        "control_args": {"path": "path"},
+    }
+    gate = start(f"{verb.capitalize()} the scan {said}.", [tool])
+    assert gate.verdict_on("c", f"{verb}_scan", {"path": "/vault/maps/deed.pdf"}).is_allowed
+
+
+def test_what_a_thing_is_done_by_names_no_path() -> None:
+    tool = {
+        "name": "delete_scan",
+        "effect": "write",
+        "stakes": "none",
+        "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+        "control_args": {"path": "path"},
+    }
+    gate = start("Delete the scan using rules.txt.", [tool])
+    assert not gate.verdict_on("c", "delete_scan", {"path": "rules.txt"}).is_allowed

@@ -19,7 +19,21 @@ from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, nu
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
 from remit.provenance.values.grounds import Grounds
-from remit.provenance.words.clause_parts import AIM, BY, FOR, FROM, IN, OBJECT, ORDINAL, QUOTE, TO, WITH, Slot, Stray
+from remit.provenance.words.clause_parts import (
+    AIM,
+    AS,
+    BY,
+    FOR,
+    FROM,
+    IN,
+    OBJECT,
+    ORDINAL,
+    QUOTE,
+    TO,
+    WITH,
+    Slot,
+    Stray,
+)
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.negation import NEGATING
@@ -200,7 +214,12 @@ class _Call:
         ]
         if slot.role == IN and value.sort in (NAME, QUOTE) and any(one.is_object for one in targets):
             return True  # Where the thing is that was named.
-        if slot.role == FROM and self._lexicon.is_mild and any(one.role == TO for one in taken):
+        if (
+            slot.role == FROM
+            and value.sort != MOMENT
+            and self._lexicon.is_mild
+            and any(one.role == TO for one in taken)
+        ):
             return True  # Where the thing is until then.
         if value.sort == NAME and not value.is_marked and slot.is_object:
             return any(one.role == IN and "@" in one.value.text for one in taken)  # "Ann at ann@corp.example"
@@ -423,7 +442,9 @@ class _Call:
             return is_beside or is_elsewhere
         if slot.role == WITH and base_of(one.kind) in ("email", "who", ""):
             return True
-        if slot.role in (BY, WITH):
+        if slot.role == AS and base_of(one.kind) == "path":
+            return True  # What is made is called so.
+        if slot.role in (BY, WITH, AS):
             is_measure = base_of(one.kind) in NUMBERS or slot.value.sort != "name"
             return is_beside or is_measure or not called.isdisjoint(_CARRYING)
         return called.isdisjoint(_SOURCES)

@@ -33,7 +33,7 @@ from remit.provenance.words.vocabulary import (
     stem,
 )
 
-OBJECT, FROM, TO, FOR, IN, WITH, BY = "", "from", "to", "for", "in", "with", "by"
+OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
 # What an order is good for: nothing in it is meant.
 AIM = "aim"
 # The sign of one kind of role for each preposition that is understood.
@@ -43,7 +43,8 @@ _ROLES = {
     "for": FOR,
     "with": WITH,
     **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
-    **dict.fromkeys(("by", "via", "using", "as", "through"), BY),
+    **dict.fromkeys(("by", "via", "using", "through"), BY),
+    "as": AS,
 }
 # These draw a line: a moment or a number follows, and nothing else.
 _BOUNDS = frozenset({"until", "till", "since", "before", "after"})
