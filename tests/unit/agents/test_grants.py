@@ -145,7 +145,7 @@ def test_a_grant_covers_no_default_that_it_does_not_name_and_no_other_tool_of_th
             run = str(number)
             await guard.answer({"op": "start", "run": run, "prompt": "Do it.", "tools": [smoker], "user": "bob"})
             said.append(await guard.answer({"op": "call", "run": run, "id": "c", "tool": "smoke", "args": arguments}))
-        assert [one["decision"] for one in said] == ["ask", "ask", "allow", "ask"]
+        assert [one and one["decision"] for one in said] == ["ask", "ask", "allow", "ask"]
 
     granting(play, tmp_path)
 
