@@ -180,7 +180,7 @@ class ClausePart:
                 said[0] in _GREETING and all(one.value is not None for one in part[1:])
             ):
                 continue
-            if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING for word in said):
+            if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING or word.isdecimal() for word in said):
                 continue
             is_own = said[-1] in ("and", "then") and part[0].text not in FUNCTION_WORDS and NEGATING.isdisjoint(said)
             if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
