@@ -279,7 +279,9 @@ def test_orders_one_after_the_other_are_each_understood_alone() -> None:
     for prompt in ("Write to ann@corp.example. Erase sheet S-14.", "Write ann@corp.example\n\nErase sheet S-14."):
         assert start(prompt, [write, sheet]).verdict_on("c", "erase_sheet", {"sheet_id": "S-14"}).is_allowed, prompt
     rotate = tool("rotate_key", {"to": "email", "key": "id:key"}, stakes="none")
-    assert passes("Rotate key K-4 and tell ann@corp.example.", rotate, to="ann@corp.example", key="K-4")
+    assert passes("Rotate key K-4 to ann@corp.example.", rotate, to="ann@corp.example", key="K-4")
+    # Another verb governs the address, and no tool has that verb.
+    assert not passes("Rotate key K-4 and tell ann@corp.example.", rotate, to="ann@corp.example", key="K-4")
     gate = start("Erase sheet S-14 and then write to Ann.", [write, sheet])
     gate.hear("Ann")
     assert gate.verdict_on("c", "erase_sheet", {"sheet_id": "S-14"}).is_allowed

@@ -2,7 +2,8 @@
 
 Rule 1: what a model says is no evidence. A call passes when every control value is bound, its payload points nowhere
         unbound, the words ask for it, it repeats nothing, and no other call is held.
-Rule 2: effect `none` and reads that stay on the machine pass. Reads over the network pass until something private was
+Rule 2: effect `none` and reads that stay on the machine pass, unless they have no schema and are given arguments: what these
+        steer is then not known. One of effect `none` only computes. Reads over the network pass until something private was
         read; from then on they are judged like effects, because a link can carry data out, unless all they reach are
         hosts that the operator trusts. So is a read that does not say whether it leaves, where its arguments hold
         something to carry; one yes of a person covers such a tool for the run.
@@ -57,7 +58,7 @@ from remit.provenance.values.understood import not_understood
 from remit.provenance.words.asked_effects import Asked
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 7
+RULES_VERSION = 8
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -209,7 +210,8 @@ class Gate:
 
     def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         grounds, declaration, self._note = self.grounds, tool.declaration, ""
-        if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
+        is_read = not tool.is_mutating and not self._may_carry_out(declaration, leaves)
+        if is_read and (tool.has_schema or not leaves or declaration.effect is Effect.NONE):
             return self._looked_up(call, tool, leaves, handles)
         if self._is_ordered(call) and call.digest not in self.ledger.rejected:
             ordered = self._ordered(call, leaves)
@@ -272,7 +274,7 @@ class Gate:
 
     def _objection(self, tool: GatedTool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh. The first `control` arguments are no payload."""
-        if len(arguments) > LEAVES_MAX or tool.declaration.is_bare or (tool.is_mutating and not tool.has_schema):
+        if len(arguments) > LEAVES_MAX or tool.declaration.is_bare or not tool.has_schema:
             return Objection.UNDECLARED
         if codes := [argument.code for argument in arguments if argument.code is not None]:
             return min(codes, key=_BY_WEIGHT.index)

@@ -36,13 +36,14 @@ from remit.core.work.orders import (
     Template,
     Value,
     Wording,
+    defaults_of,
     reads_of,
     values_of,
     ways_of,
 )
 from remit.provenance.call_log import call_bytes, call_digest
 from remit.provenance.declarations import Declaration
-from remit.provenance.kinds import number_of, satisfies, supplies
+from remit.provenance.kinds import DATE, number_of, satisfies, supplies
 from remit.provenance.order_checks import carries_words, expect_tools, rejected, spellings
 from remit.provenance.origins.labels import Observation
 from remit.provenance.values.payload import points_to
@@ -85,11 +86,16 @@ class OrderBook:
         is_confirmed: bool,
         numbers: tuple[int, ...] = (),
         of: int = 0,
+        is_strict: bool = False,
     ) -> None:
-        """`numbers` are those of the orders in a whole list of so many, where these are a part of it."""
+        """Strict ones name every argument that is not empty, also where the tool fills it in.
+
+        `numbers` are those of the orders in a whole list of so many, where these are a part of it.
+        """
         expect_tools(orders, tools)
         self.orders = orders
         self._numbers, self._of = numbers or tuple(range(1, len(orders) + 1)), of or len(orders)
+        self._is_strict = is_strict
         self.is_confirmed = is_confirmed
         self.confirmed_by, self.confirmed_at_ms = "", 0
         self._tools = tools
@@ -303,8 +309,10 @@ class OrderBook:
         if not supplies(kind := group.kinds[name]) or not (not wanted or satisfies(wanted, kind)):
             return Supplied("", f"{field} is of kind {kind}, and {wanted or 'a value'} is wanted", origin)
         left = [record for record in group.records if all(_holds(record, one) for one in where)]
-        if largest:
-            left = _largest(left, largest)
+        if largest and left:
+            if not (ends := _largest(left, largest)):
+                return Supplied("", f"a record has no {largest} that can be compared, so none is the largest", origin)
+            left = ends
         if len(left) != 1:
             return Supplied("", f"{len(left)} records fit, and one is needed", origin)
         values = list(_each(left[0].get(name)))
@@ -332,6 +340,8 @@ class OrderBook:
             if why := self._misworded(wording, arguments.get(name), has_unlisted=has_unlisted):
                 return f"{name} {why}"
         defaults = self._defaults(order.tool)
+        if self._is_strict:
+            arguments, defaults = {**_filled_in(defaults), **arguments}, {}
         for name, given in arguments.items():
             is_left_out = given in _EMPTY or (name in defaults and _is_same(defaults[name], given))
             if name not in args and name not in text and not is_left_out:
@@ -362,12 +372,8 @@ class OrderBook:
 
     def _defaults(self, tool: str) -> dict[str, str]:
         declaration = self._tools.get(tool)
-        properties = declaration.parameters.get("properties", {}) if declaration is not None else {}
-        return {
-            name: canonical_json(schema["default"]).decode()
-            for name, schema in properties.items()
-            if isinstance(schema, dict) and "default" in schema
-        }
+        found = defaults_of(declaration.parameters) if declaration is not None else {}
+        return {name: canonical_json(value).decode() for name, value in found.items()}
 
 
 def leased_book(leased: LeasedOrders, tools: Mapping[str, Declaration]) -> OrderBook:
@@ -375,6 +381,11 @@ def leased_book(leased: LeasedOrders, tools: Mapping[str, Declaration]) -> Order
     book = OrderBook(leased.orders, tools, is_confirmed=True, numbers=leased.numbers, of=leased.of)
     book.confirmed_by, book.confirmed_at_ms = leased.by, leased.at_ms
     return book
+
+
+def _filled_in(defaults: Mapping[str, str]) -> JsonObject:
+    """What a tool fills in where a call says nothing; a switch that stays off is nothing."""
+    return {name: parse_json(json) for name, json in defaults.items() if json != "false"}
 
 
 def _digest(tool: str, arguments: str) -> str:
@@ -414,12 +425,16 @@ def _holds(record: JsonObject, where: FieldTest) -> bool:
 
 
 def _largest(records: list[JsonObject], field: str) -> list[JsonObject]:
-    """The records whose field is the largest: a number, or a moment in ISO form."""
-    numbers = [number_of(record.get(field)) for record in records]
+    """The records whose field is the largest: a number, or a moment in ISO form; none where one cannot be compared."""
+    held = [next((record[name] for name in spellings(field) if name in record), None) for record in records]
+    numbers = [number_of(value) for value in held]
     if all(number is not None for number in numbers):
         return [one for one, number in zip(records, numbers, strict=True) if number == max(numbers)]  # type: ignore[type-var]
-    texts = [str(record.get(field, "")) for record in records]
-    return [one for one, text in zip(records, texts, strict=True) if text == max(texts)]
+    moments = [value if isinstance(value, str) and DATE.fullmatch(value) else "" for value in held]
+    # Moments compare by their letters where they are written alike.
+    if not all(moments) or len({(len(one), one[10:11], one[19:]) for one in moments}) > 1:
+        return []
+    return [one for one, moment in zip(records, moments, strict=True) if moment == max(moments)]
 
 
 def _number_json(number: Decimal) -> str:

@@ -115,6 +115,41 @@ def test_a_grant_covers_no_more_than_its_bytes_say(tmp_path: Path, other: dict[s
     granting(play, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("fire", {"type": "boolean", "default": True}),
+        ("also", {"type": "array", "items": {"type": "string"}, "default": ["H-2"]}),
+        ("mode", {"type": "string", "default": "burn"}),
+        ("depth", {"type": "integer", "default": 3}),
+    ],
+)
+def test_a_grant_covers_no_default_that_it_does_not_name_and_no_other_tool_of_the_name(
+    tmp_path: Path, name: str, schema: dict[str, Any]
+) -> None:
+    def smoke(**more: Any) -> dict[str, Any]:
+        taken = {"type": "object", "properties": {"hive": {"type": "string"}, **more}}
+        return {"name": "smoke", "effect": "external", "parameters": taken, "control_args": {"hive": "id:hive"}}
+
+    async def play(system: System) -> None:
+        await give(system, {"tool": "smoke", "args": {"hive": "H-1"}}, times_max=9)
+        guard = system.guard()
+        said = []
+        calls = [
+            (smoke(**{name: schema}), {"hive": "H-1"}),
+            (smoke(**{name: schema}), {"hive": "H-1", name: schema["default"]}),
+            (smoke(), {"hive": "H-1"}),
+            (smoke(other={"type": "string"}), {"hive": "H-1"}),
+        ]
+        for number, (smoker, arguments) in enumerate(calls):
+            run = str(number)
+            await guard.answer({"op": "start", "run": run, "prompt": "Do it.", "tools": [smoker], "user": "bob"})
+            said.append(await guard.answer({"op": "call", "run": run, "id": "c", "tool": "smoke", "args": arguments}))
+        assert [one and one["decision"] for one in said] == ["ask", "ask", "allow", "ask"]
+
+    granting(play, tmp_path)
+
+
 def test_a_grant_of_money_is_drawn_down_by_amounts(tmp_path: Path) -> None:
     async def play(system: System) -> None:
         await give(system, {"tool": "pay", "args": {"to": "ann@corp.example"}}, times_max=0, amount_max=1200)

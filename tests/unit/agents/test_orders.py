@@ -493,3 +493,29 @@ def test_where_the_user_named_nothing_a_maker_of_orders_looks_up_what_names_a_re
     order = {"tool": "close", "args": {"ticket": "T-1"}, "text": {}}
     assert fits({"orders": [order]}) is not has_read
     assert orders_said(json.dumps({"orders": [order]}), tools, "Close it.") == ()
+
+
+RUNG: list[str] = []
+
+
+@tool(effect="external", control_args={"bell": "id:bell"}, stakes="none", verify=lambda arguments, result: True)
+def ring(bell: str) -> str:
+    """Ring a bell."""
+    RUNG.append(bell)
+    return "rang"
+
+
+@pytest.mark.parametrize("ordered", [3, 5])
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_equal_orders_are_as_many_effects_however_they_are_proposed(ordered: int, *, is_at_once: bool) -> None:
+    RUNG.clear()
+    made = {"name": "ring", "arguments": {"bell": "BE-1"}}
+    answers = [{"tool_calls": [made] * ordered}] if is_at_once else [{"tool_calls": [made]}] * ordered
+
+    async def run() -> SystemResponse:
+        engine = ScriptedEngine([*answers, {"text": "Done."}])
+        async with AgentLoop(engine, tools=[ring], boundary="guarded") as agent:
+            return await agent.chat("Go.", orders=[{"tool": "ring", "args": {"bell": "BE-1"}}] * ordered)
+
+    said = asyncio.run(run())
+    assert (said.terminal_code, RUNG) == ("SUCCESS", ["BE-1"] * ordered)

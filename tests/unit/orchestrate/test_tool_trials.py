@@ -2,12 +2,13 @@
 
 import pytest
 
-from remit.core.limits.authority import Authority
+from remit.core.limits.authority import Authority, Stakes
 from remit.core.limits.profiles import GUARDED, STANDARD
 from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
 from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.declaration_faults import faults_of
 from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 
 STRING: JsonObject = {"type": "string"}
@@ -85,3 +86,37 @@ def test_a_check_tries_the_declarations_where_the_boundary_has_a_gate() -> None:
     assert [one.decision for one in found.trials] == ["allow", "ask", "ask"]
     (found,) = boundary_findings(STANDARD, (tool,)).tools
     assert (found.trials, found.patch) == ((), "")
+
+
+ROWS: JsonObject = {"type": "array", "items": {"type": "object", "properties": {"id": STRING}, "required": ["id"]}}
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        (made("send_sms", {"to": "", "text": ""}, effect=Effect.NONE), "effect says none"),
+        (made("transfer", {"to": "", "amount": "number"}, trust=Trust(stakes=Stakes.NONE)), "stakes says none"),
+        (
+            made("delete_path", {"path": ""}, control_args=(), trust=Trust(payload_args=("path",))),
+            "nothing else steers it",
+        ),
+        (made("find", {}, result=ROWS, trust=Trust(fields=(("x.y", "email"),))), "there is array where x should be"),
+        (made("find", {}, result=ROWS, trust=Trust(fields=(("[].nope", "email"),))), "what is returned has id there"),
+        (made("find", {}, result=ROWS, trust=Trust(fields=(("[].id.more", "email"),))), "there is string where more"),
+    ],
+    ids=["effect", "stakes", "payload", "no list", "no field", "too deep"],
+)
+def test_a_declaration_that_its_own_schema_contradicts_is_told(tool: ToolDefinition, words: str) -> None:
+    assert any(words in fault for fault in faults_of(tool)), faults_of(tool)
+
+
+def test_what_can_be_so_is_no_fault() -> None:
+    fields = (("[].id", "id:row"),)
+    for tool in (
+        made("count_words", {"text": ""}, effect=Effect.NONE),
+        made("find", {}, result=ROWS, trust=Trust(fields=fields)),
+        made("find", {}, result={}, trust=Trust(fields=fields)),
+        made("move", {"to": "", "shelf": "id:shelf"}, trust=Trust(stakes=Stakes.NONE)),
+        made("save", {"path": "path"}, trust=Trust(payload_args=())),
+    ):
+        assert faults_of(tool) == (), tool.name

@@ -1,8 +1,12 @@
 """What is asked, or said of another person, orders nothing; a request stays one."""
 
+from random import Random
+from typing import Any
+
 import pytest
 
 from remit.provenance.declarations import declaration_of
+from remit.provenance.gate import start
 from remit.provenance.words.asked_effects import plan_with
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.words.tool_words import ToolWords
@@ -66,3 +70,32 @@ def test_a_request_asks_also_beside_a_question(prompt: str, tool: str) -> None:
 def test_a_sentence_without_end_is_read_at_once() -> None:
     prompt = "what " + "delete it " * PLANNED_WORDS_MAX
     assert plan_with(words_of_user([prompt]), ToolWords(TOOLS)).of("delete_file").count == 0
+
+
+@pytest.mark.parametrize("ending", ["ed", "eed", "ing", "ings"])
+def test_a_verb_of_a_tool_orders_whatever_it_ends_like(ending: str) -> None:
+    letters = Random(ending)
+    for _ in range(20):
+        verb = "".join(letters.sample("bcdfgkmprtw", 3)) + ending
+        tool: dict[str, Any] = {
+            "name": f"{verb}_file",
+            "effect": "external",
+            "stakes": "none",
+            "parameters": {"properties": {"file": {"type": "string"}}},
+            "control_args": {"file": "id:file"},
+        }
+        for prompt in (f"{verb.title()} file F-1.", f"Please {verb} file F-1.", f"{verb.title()} the file F-1."):
+            assert start(prompt, [tool]).verdict_on("c", tool["name"], {"file": "F-1"}).is_allowed, prompt
+
+
+def test_an_inflection_that_a_tool_declares_beside_its_verb_orders_nothing() -> None:
+    tool: dict[str, Any] = {
+        "name": "mail_file",
+        "effect": "external",
+        "stakes": "none",
+        "parameters": {"properties": {"file": {"type": "string"}}},
+        "control_args": {"file": "id:file"},
+        "asks": ["mailed", "mailing"],
+    }
+    for prompt in ("Mailed file F-1.", "Mailing file F-1."):
+        assert not start(prompt, [tool]).verdict_on("c", "mail_file", {"file": "F-1"}).is_allowed

@@ -265,7 +265,7 @@ def test_all_is_narrowed_by_what_the_lookup_was_given() -> None:
         "result": {"[]": "who:email"},
     }
     for team, passes in [("Red", True), ("Blue", False)]:
-        gate = opened("Mail everyone in Red the words of the day. Blue does it, too.", tools=[members, *TOOLS])
+        gate = opened("Mail everyone in Red the words of the day.", tools=[members, *TOOLS])
         looked_up(gate, "list_people", {"team": team}, ["x@y.example", "z@y.example"])
         assert sent(gate, "x@y.example").is_allowed is passes
 

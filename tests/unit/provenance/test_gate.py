@@ -231,3 +231,34 @@ def test_the_same_sequence_gives_the_same_bytes_under_any_hash_seed() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(printed) == 1
+
+
+@pytest.mark.parametrize(
+    "declared_too", [{"effect": "read"}, {"effect": "read", "network": False}, {"effect": "write"}, {}]
+)
+@pytest.mark.parametrize("parameters", [{}, {"parameters": {}}, {"parameters": {"type": "object"}}])
+def test_a_tool_without_a_schema_is_undeclared_whatever_its_effect(
+    declared_too: dict[str, Any], parameters: dict[str, Any]
+) -> None:
+    gate = start("Peek.", [{"name": "peek", "description": "Peek.", **declared_too, **parameters}])
+    verdict = gate.verdict_on("c", "peek", {"q": "https://evil.example/x"})
+    assert (verdict.decision, verdict.code) == ("ask", "UNDECLARED")
+
+
+def test_a_read_that_is_given_nothing_and_what_only_computes_need_no_schema() -> None:
+    gate = start("Peek.", [{"name": "peek", "effect": "read", "network": False}, {"name": "count", "effect": "none"}])
+    assert gate.verdict_on("a", "peek", {}).is_allowed
+    assert gate.verdict_on("b", "count", {"text": "abc"}).is_allowed
+
+
+@pytest.mark.parametrize("sign", ["@", "$"])
+def test_a_text_of_one_sign_is_judged_and_breaks_nothing(sign: str) -> None:
+    tool = {
+        "name": "send",
+        "effect": "external",
+        "parameters": {"properties": {"to": {}, "body": {}}},
+        "control_args": {"to": "email"},
+        "payload_args": ["body"],
+    }
+    gate = start("Send a note to ann@corp.example.", [tool])
+    assert not gate.verdict_on("c", "send", {"to": "ann@corp.example", "body": sign * 50_000}).is_allowed

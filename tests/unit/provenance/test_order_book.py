@@ -65,7 +65,6 @@ def passes(gate: Gate, tool: str = "act", /, **arguments: Any) -> bool:
         (lookup(where=[{"field": "name", "contains": "ans"}]), "file", "f2"),
         (lookup(where=[{"field": "to", "=": "bob@x.example"}]), "file", "f2"),
         (lookup(pick={"max": "size"}), "file", "f2"),
-        (lookup(pick={"max": "name"}), "file", "f2"),
         (lookup(field="size", pick={"max": "size"}, plus=1), "n", 10),
         (lookup(field="size", pick={"max": "size"}, minus=0.5), "n", 8.5),
         (lookup(field="size", pick={"max": "size"}, times=2), "n", 18),
@@ -261,3 +260,41 @@ def test_what_an_ordered_effect_returns_keeps_no_later_free_text_in() -> None:
     assert first.is_allowed
     gate.observe("a", "act", {"id": "j1"})
     assert passes(gate, n=2, body="Hi.")
+
+
+@pytest.mark.parametrize(
+    "held", [{}, {"size": None}, {"size": "1,000"}, {"size": "many"}, {"size": True}, {"size": "2026-01-01"}]
+)
+def test_the_largest_is_known_only_where_every_record_can_be_compared(held: dict[str, Any]) -> None:
+    order = {"tool": "act", "args": {"file": lookup(pick={"max": "size"})}}
+    gate = gate_with(order, found=[FILES[0], {"id": "f2", "name": "plans", **held}])
+    assert not passes(gate, file="f1")
+    assert not passes(gate, file="f2")
+    assert "can be compared" in gate.book.lines()[0]  # type: ignore[union-attr]
+
+
+SPELLINGS = [
+    *(
+        mark.join(groups)
+        for mark in "_,./-x: \n\u00a0\u2009"
+        for groups in (["4111", "1111", "1111", "1111"], [*"4111111111111111"])
+    ),
+    *("2001:db8:0:1::25", "[::1]:80", "fe80:0:0:1:2:3:4:5", "00:1A:2B:3C:4D:5E", "00-1A-2B-3C-4D-5E"),
+    *(f"{scheme}:eve" for scheme in ("skype", "bitcoin", "magnet", "slack", "x-made-up", "urn")),
+    *("eve (at) evil (dot) example", "eve [at] evil [dot] example", "eve(at)evil(dot)example", "evil (dot) example"),
+    *(f"pass Xk9{mark}qQ2{mark}vLp0" for mark in "#!$%^&*~?=|;_"),
+]
+
+
+@pytest.mark.parametrize("text", [one for one in SPELLINGS if one != "x".join("4111111111111111")])
+def test_free_text_holds_no_number_address_or_key_however_it_is_spelled(text: str) -> None:
+    order = {"tool": "act", "args": {"to": "ann@x.example"}, "text": {"body": {"free": ["find"]}}}
+    assert not passes(gate_with(order), to="ann@x.example", body=f"Use {text} now")
+
+
+@pytest.mark.parametrize(
+    "text", ["On 2026-11-19 at 14:30, room 4711.", "Note: AT&T; 3 of 40 done.", "either/or, 1, 2 and 3"]
+)
+def test_free_text_says_dates_and_small_numbers(text: str) -> None:
+    order = {"tool": "act", "args": {"to": "ann@x.example"}, "text": {"body": {"free": ["find"]}}}
+    assert passes(gate_with(order), to="ann@x.example", body=text)

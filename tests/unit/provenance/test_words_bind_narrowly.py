@@ -71,7 +71,6 @@ ORDERS = (
     "I need to V T.",
     "I'd like you to V T.",
     "Look around and V T.",
-    "The rent goes up, V T.",
     "Hello Bob, V T, thanks",
     "Make sure to V T.",
     "You should V T.",

@@ -1,6 +1,7 @@
 """Standing grants: a yes that a person gives to an effect before it is asked for, for more than one run.
 
-Rule 1: a grant covers what its bytes say and nothing more: literals, exact texts, and free text that points nowhere.
+Rule 1: a grant covers what its bytes say and nothing more: literals, exact texts, and free text that points nowhere. What it
+        does not name must be empty, a default too, and the tool must take and do what it did when the grant first covered it.
 Rule 2: it ends: by its moment, and after so many times or so much money.
 Rule 3: what is left of it is a fold of entries in the journal of the store; each is written after the one before it, so two
         that draw at once are not both the last one. A question draws once, however often it is looked at.
@@ -10,9 +11,12 @@ Rule 4: who gives a grant approves by it: a person who may not approve what a ru
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from hashlib import sha256
 from types import MappingProxyType
 
 from remit.core.failure import RequestRejected
+from remit.core.journal.canonical import canonical_json
+from remit.core.limits.tools import ToolDefinition
 from remit.core.record import Record, replace
 from remit.core.work.orders import Exact, Free, Literal, Order, values_of, ways_of
 
@@ -57,6 +61,8 @@ class GrantEntry(Record):
     # The question that draws, and how much of the money.
     packet_id: str = ""
     amount: int = 0
+    # The hash of the tool that is called.
+    tool_hash: str = ""
 
 
 class GrantStanding(Record):
@@ -68,6 +74,12 @@ class GrantStanding(Record):
     at_ms: int
     draws: tuple[tuple[str, int], ...] = ()
     revoked_by: str = ""
+    # The hash of the tool that the first call was of.
+    drawn_hash: str = ""
+
+    def is_for_tool(self, tool_hash: str) -> bool:
+        """Whether the tool is the one that the grant first covered a call of."""
+        return tool_hash == (self.drawn_hash or tool_hash)
 
     @property
     def spent(self) -> int:
@@ -107,8 +119,22 @@ def grants_after(
     if entry.deed is GrantDeed.REVOKED:
         changed = replace(found, revoked_by=by)
     else:
-        changed = replace(found, draws=(*found.draws, (entry.packet_id, entry.amount)))
+        draws = (*found.draws, (entry.packet_id, entry.amount))
+        changed = replace(found, draws=draws, drawn_hash=found.drawn_hash or entry.tool_hash)
     return MappingProxyType({**standing, found.id: changed})
+
+
+def hash_of_tool(tool: ToolDefinition) -> str:
+    """The hash of what a tool takes and does: another tool of the same name has another."""
+    said = [
+        tool.name,
+        tool.version,
+        tool.effect.value,
+        tool.parameters,
+        dict(tool.control_args),
+        list(tool.trust.payload_args),
+    ]
+    return sha256(canonical_json(said)).hexdigest()
 
 
 def told_grant(found: GrantStanding, packet_id: str) -> str:

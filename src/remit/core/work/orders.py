@@ -194,6 +194,18 @@ def reads_of(orders: tuple[Order, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def defaults_of(parameters: JsonObject) -> JsonObject:
+    """What a tool fills in for the arguments that a call leaves out, as its schema says it."""
+    properties = parameters.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {
+        name: schema["default"]
+        for name, schema in properties.items()
+        if isinstance(schema, dict) and "default" in schema
+    }
+
+
 def orders_of(given: Any) -> tuple[Order, ...]:
     """The orders of a list, each an Order or its JSON object; raises RequestRejected for one that cannot be read."""
     if not isinstance(given, list | tuple):

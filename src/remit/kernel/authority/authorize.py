@@ -218,7 +218,12 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
-    """Object to a call whose tool was called with exactly these arguments too often without a change between."""
+    """Object to a call whose tool was called with exactly these arguments too often without a change between.
+
+    One that carries out an order of its own is none of them: equal orders are several effects that are wanted.
+    """
+    if order_of(call) is not None:
+        return ALLOWED
     key = (call.tool, call.arguments_hash)
     times = tally.state.calls.repeats.get(key, 0) + (tally.repeats.count(key) if tally.repeats else 0)
     if times < IDENTICAL_CALLS_MAX:

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from remit.core.limits.authority import Stakes
-from remit.core.limits.tools import ToolDefinition
+from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.record import JsonObject
-from remit.orchestrate.boundaries.made_up_calls import DEPTH_MAX
+from remit.orchestrate.boundaries.made_up_calls import DEPTH_MAX, guessed_kind
 from remit.orchestrate.facts.gate_facts import declared
 from remit.provenance.declarations import Declaration, declaration_of
 from remit.provenance.kinds import CODE, LABEL, MOMENTS, NUMBERS, SHAPES, TEXT, base_of, looks_like
@@ -45,6 +45,7 @@ _DESTINATIONS = frozenset(
     ]
 )
 _ACCOUNTS = frozenset({"iban", "account", "wallet"})
+_SUMS = frozenset({"amount", "money", "price"})
 _NAMES_SHOWN_MAX = 12
 
 
@@ -52,16 +53,51 @@ def faults_of(tool: ToolDefinition) -> tuple[str, ...]:
     """What is wrong with the declarations of a tool, each in a sentence; nothing where they can be so."""
     declaration = declaration_of(declared(tool))
     properties = declaration.parameters.get("properties")
+    found = [*_unfit_fields(tool)]
     if not isinstance(properties, dict):
-        return ()
+        return tuple(found)
     places = dict(_places(properties))
-    found = [*_nameless(declaration, places)]
+    found += [*_nameless(declaration, places), *_understated(declaration, places)]
     for path, kind in declaration.control_args:
         if kind and path in places and (why := _unheld(kind, path, places)):
             found.append(f"control_args gives {path} the kind {kind}, and {why}")
     if declaration.effect.is_mutating:
         found += [f"payload_args names {path}, {why}" for path, why in _no_payload(declaration, places)]
     return tuple(found)
+
+
+def _understated(declaration: Declaration, places: dict[str, JsonObject]) -> Iterator[str]:
+    """Declarations of an effect or of its stakes that its own arguments contradict."""
+    kinds = dict(declaration.control_args)
+    reached = [path for path in places if not _DESTINATIONS.isdisjoint(name_words(path.rpartition(".")[2]))]
+    sums = [
+        path
+        for path in places
+        if base_of(kinds.get(path, "")) in _SUMS or not _SUMS.isdisjoint(name_words(path.rpartition(".")[2]))
+    ]
+    if declaration.effect is Effect.NONE and reached:
+        yield f"effect says none, so no call is judged, and {reached[0]} says whom it reaches; write what it does: external or write"
+    if declaration.effect.is_mutating and declaration.stakes is Stakes.NONE and sums and reached:
+        yield f"stakes says none, and {sums[0]} goes to {reached[0]}; write stakes='money', or leave it out"
+
+
+def _unfit_fields(tool: ToolDefinition) -> Iterator[str]:
+    """Fields of the result that the schema of the result has no place for."""
+    for path, _ in tool.trust.fields:
+        schema: Any = tool.result
+        for step in path.removeprefix("$.").removeprefix("$").replace("[]", ".[]").strip(".").split("."):
+            if not isinstance(schema, dict) or "$ref" in schema or not _types(schema) or len(_types(schema)) > 1:
+                break
+            (type_name,) = _types(schema)
+            if (step == "[]") is not (type_name == "array") or type_name in _SCALARS:
+                yield f"result names {path}, and there is {type_name} where {step} should be"
+                break
+            held = schema.get("properties")
+            if step != "[]" and isinstance(held, dict) and step not in held:
+                if schema.get("additionalProperties") in (None, False) and held:
+                    yield f"result names {path}, and what is returned has {', '.join([*held][:_NAMES_SHOWN_MAX])} there"
+                break
+            schema = schema.get("items") if step == "[]" else (held or {}).get(step)
 
 
 def _places(properties: JsonObject) -> Iterator[tuple[str, JsonObject]]:
@@ -185,6 +221,8 @@ def _no_payload(declaration: Declaration, places: dict[str, JsonObject]) -> Iter
             yield path, "which is no text but a choice or a number; leave it out"
         elif told := told_kind("", schema):
             yield path, f"whose format says {told}; write control_args={{{path!r}: {told!r}}} in its place"
+        elif not kinds and (kind := base_of(guessed_kind(words[-1] if words else "", schema))) in ("path", "id"):
+            yield path, f"and nothing else steers it; write control_args={{{path!r}: {kind!r}}} in its place"
         elif not named.isdisjoint(words):
             yield (
                 path,

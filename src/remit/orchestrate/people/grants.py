@@ -28,6 +28,7 @@ from remit.core.limits.grant import (
     GrantEntry,
     GrantStanding,
     check_grant,
+    hash_of_tool,
     told_grant,
 )
 from remit.core.limits.purchases import MAJOR, MINOR, amount_in
@@ -38,7 +39,7 @@ from remit.core.run.manifest import Manifest, askers_of, may_approve_own
 from remit.core.run.person import check_person, is_among
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for, sees, tenant_for
 from remit.core.run.signals import PACKET_MARK, PACKET_UNKNOWN, Signal, UserSignal, packet_id
-from remit.core.work.orders import Order, orders_of
+from remit.core.work.orders import Order, defaults_of, orders_of
 from remit.kernel.authority.authorize import is_grantable
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
@@ -131,7 +132,14 @@ class Grants:
         self._expect_scope(Scope.APPROVE, "giving a grant")
         (wanted,) = orders_of([order])
         tenant_id, person = tenant_for(self._principal, tenant), check_person(person_for(self._principal, by))
-        given = Grant(wanted, until_ms, who=who, tenant_id=tenant_id, times_max=times, amount_max=amount)
+        given = Grant(
+            wanted,
+            until_ms,
+            who=check_person(who, "who") if who else "",
+            tenant_id=tenant_id,
+            times_max=times,
+            amount_max=amount,
+        )
         entry = GrantEntry(GrantDeed.GIVEN, grant=check_grant(given, self._clock.now_ms()))
         standing = await self._halts.decide(lambda _: entry, by=person)
         return next(one for one in [*standing.grants.values()][::-1] if one.grant == given and one.by == person)
@@ -182,12 +190,14 @@ class Grants:
         return False
 
     async def like(self, name: str) -> Order:
-        """The order that a grant like a question would hold: its call, exactly as it was asked about."""
+        """The order that a grant like a question would hold: its call as it was asked about, with the defaults of its tool."""
         self._expect_scope(Scope.READ, "grants")
         run_id, _, command_id = name.rpartition(PACKET_MARK)
         for question in await self._asked_in(run_id):
             if question.id == command_id and question.packet is not None:
                 arguments = arguments_in(await self._fetch(question.packet.call.arguments))
+                state = fold(read_history(run_id, await self._past.journal.read(run_id)))
+                arguments = defaults_of(state.derived.tools[question.packet.call.tool].parameters) | arguments
                 args = {key: {"literal": value} for key, value in arguments.items()}
                 return orders_of([{"tool": question.packet.call.tool, "args": args}])[0]
         raise RequestRejected(
@@ -228,10 +238,13 @@ class Grants:
         tool, manifest = state.derived.tools[call.tool], pinned(state)
         arguments = arguments_in(await self._fetch(call.arguments))
         amount, name = max(amount_in(arguments, tool), 0), packet_id(state.run_id, question.id)
+        tool_hash = hash_of_tool(tool)
         covering = [
             one.id
             for one in self._halts.standing.grants.values()
-            if _is_for(one, manifest, question) and _covers(one.grant, call, arguments, tool)
+            if one.is_for_tool(tool_hash)
+            and _is_for(one, manifest, question)
+            and _covers(one.grant, call, arguments, tool)
         ]
         covering = [one for one in covering if await self._may_answer(state, question, one)]
         if not covering:
@@ -241,8 +254,10 @@ class Grants:
             grants = [standing.grants[one] for one in covering]
             if any(name in dict(grant.draws) for grant in grants):
                 return None
-            room = [grant.id for grant in grants if not grant.why_not(amount, now_ms)]
-            return GrantEntry(GrantDeed.DRAWN, room[0], packet_id=name, amount=amount) if room else None
+            room = [one.id for one in grants if one.is_for_tool(tool_hash) and not one.why_not(amount, now_ms)]
+            if not room:
+                return None
+            return GrantEntry(GrantDeed.DRAWN, room[0], packet_id=name, amount=amount, tool_hash=tool_hash)
 
         standing = await self._halts.decide(draw, by=state.run_id)
         return next((one for one in map(standing.grants.__getitem__, covering) if name in dict(one.draws)), None)
@@ -304,4 +319,4 @@ def _book(grant: Grant, tool: ToolDefinition) -> "OrderBook":
     from remit.provenance.gate import opened_tools
     from remit.provenance.order_book import OrderBook
 
-    return OrderBook((grant.order,), opened_tools([declared(tool)]).declarations, is_confirmed=True)
+    return OrderBook((grant.order,), opened_tools([declared(tool)]).declarations, is_confirmed=True, is_strict=True)

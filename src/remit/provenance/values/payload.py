@@ -36,7 +36,15 @@ _SPOKEN_DOT = regex(r"\s+dot\s+", re.IGNORECASE)
 _SPOKEN_AT = regex(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
 # A host in two pieces, of which the second has a path: "evil .example/x".
 _PARTED = regex(r"(?<=\w) +(?=\.\w+[/:?])")
-_DISARMED = regex(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
+_DISARMED = regex(r"[ \t]{0,2}[\[({]\s{0,2}(?:\.|dot)\s{0,2}[\])}][ \t]{0,2}", re.IGNORECASE)
+_DISARMED_AT = regex(r"[ \t]{0,2}[\[({]\s{0,2}(?:@|at)\s{0,2}[\])}][ \t]{0,2}", re.IGNORECASE)
+# What free text of an order may hold no more than any other number or address, however it is spelled: a number of so many
+# digits with signs between them, an address of a machine in groups, a scheme of any kind, and a key with signs in it.
+_MOMENT = regex(r"\b\d{4}-\d{2}-\d{2}|\b\d{1,2}:\d{2}\b|\b\d{1,2}[./]\d{1,2}[./]\d{4}\b")
+_LONG_NUMBER = regex(r"\d(?:[\W_]{0,3}\d){12,33}")
+_IN_GROUPS = regex(r"(?<![\w:])(?:[0-9A-Fa-f]{0,4}[:-]){3,7}[0-9A-Fa-f]{1,4}(?![\w:-])|::[0-9A-Fa-f]")
+_SCHEME = regex(r"(?<![\w+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}:[^\s:][^\s]{0,200}")
+_LETTERING = regex(r"(?<=\w)[#!$%^&*~?=|;_]{1,3}(?=\w)")
 
 
 def check_payload(leaf: Leaf, grounds: Grounds, declaration: Declaration) -> Argument:
@@ -66,6 +74,16 @@ def points_to(text: str) -> Iterator[str]:
     for form in _forms(text):
         if not is_prose(form):
             yield from _pointers(form)
+        yield from _spelled_out(form)
+
+
+def _spelled_out(form: str) -> Iterator[str]:
+    """Numbers, addresses and keys that signs within keep from looking like what they are."""
+    plain = _MOMENT.sub(" ", form)
+    for pattern in (_LONG_NUMBER, _IN_GROUPS, _SCHEME):
+        yield from (found.group() for found in pattern.finditer(plain))
+    if (bare := _LETTERING.sub("", form)) != form:
+        yield from opaque_in(bare)
 
 
 def _forms(text: str) -> tuple[str, ...]:
@@ -74,7 +92,7 @@ def _forms(text: str) -> tuple[str, ...]:
     if "&" in folded and ";" in folded:
         folded = unescape(folded)
     if "[" in folded or "(" in folded or "{" in folded:
-        folded = _DISARMED.sub(".", folded)
+        folded = _DISARMED_AT.sub("@", _DISARMED.sub(".", folded))
     if " ." in folded:
         folded = _PARTED.sub("", folded)
     if "dot" in folded.lower() and _SPOKEN.search(folded) is not None:
@@ -95,7 +113,7 @@ def _is_bound(reference: str, grounds: Grounds, declaration: Declaration) -> boo
     if reference in words.references or reference in words.strings or reference in words.numbers:
         return True
     # A user who says "ann" means "@ann" as well.
-    if reference[:1] in _SIGILS and _is_bound(reference[1:], grounds, declaration):
+    if reference[:1] in _SIGILS and reference[1:2] not in _SIGILS and _is_bound(reference[1:], grounds, declaration):
         return True
     if (declaration.name, "", reference) in grounds.approved:
         return True

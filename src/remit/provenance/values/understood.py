@@ -19,7 +19,22 @@ from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, nu
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
 from remit.provenance.values.grounds import Grounds
-from remit.provenance.words.clause_parts import AIM, BY, FOR, FROM, IN, OBJECT, ORDINAL, QUOTE, TO, WITH, Slot, Stray
+from remit.provenance.words.clause_parts import (
+    AIM,
+    AS,
+    BY,
+    FOR,
+    FROM,
+    IN,
+    OBJECT,
+    ORDINAL,
+    QUOTE,
+    TO,
+    WITH,
+    Slot,
+    Stray,
+)
+from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.negation import NEGATING
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
@@ -79,6 +94,8 @@ def not_understood(
     arguments: Sequence[Argument], payload: Sequence[Argument], declaration: Declaration, grounds: Grounds
 ) -> str:
     """What of the clauses that order a call is not understood, as a note; empty where all is."""
+    if len(grounds.asking.tokens) > PLANNED_WORDS_MAX:
+        return f"more than {PLANNED_WORDS_MAX} words"
     readings = grounds.readings_of(declaration.name)
     call = _Call(arguments, payload, declaration, grounds)
     touched = [one for one in readings if call.touches(one)] or list(readings)
@@ -88,7 +105,9 @@ def not_understood(
         if note := call.leftover(reading):
             return note
     slots = [slot for reading in touched for slot in reading.slots]
-    return (call.out_of_role(slots, touched) or call.spoken_of(touched)) if touched else ""
+    if not touched:
+        return ""
+    return call.out_of_role(slots, touched) or call.spoken_of(touched) or call.left_beside(touched)
 
 
 class _Call:
@@ -152,11 +171,12 @@ class _Call:
 
     def leftover(self, reading: ClauseRead) -> str:
         """What of a clause the call leaves over."""
-        taken = [slot for slot in reading.slots if self._takes(slot.value)]
-        for slot in reading.slots:
-            if slot not in taken and self._is_missed(slot):
+        is_taken = [self._takes(slot.value) for slot in reading.slots]
+        taken = [slot for slot, one in zip(reading.slots, is_taken, strict=True) if one]
+        for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
+            if self._is_missed(slot):
                 return f"the call leaves {slot.value.text!r} over"
-            if slot.is_needed and slot not in taken and not self._may_be_left(slot, taken):
+            if slot.is_needed and not self._may_be_left(slot, taken):
                 return f"the call leaves {slot.value.text!r} over"
         ends = {stray.text for stray in reading.strays if not stray.stems.isdisjoint(_SUPERLATIVES)}
         if len(ends) > 1:
@@ -194,7 +214,12 @@ class _Call:
         ]
         if slot.role == IN and value.sort in (NAME, QUOTE) and any(one.is_object for one in targets):
             return True  # Where the thing is that was named.
-        if slot.role == FROM and self._lexicon.is_mild and any(one.role == TO for one in taken):
+        if (
+            slot.role == FROM
+            and value.sort != MOMENT
+            and self._lexicon.is_mild
+            and any(one.role == TO for one in taken)
+        ):
             return True  # Where the thing is until then.
         if value.sort == NAME and not value.is_marked and slot.is_object:
             return any(one.role == IN and "@" in one.value.text for one in taken)  # "Ann at ann@corp.example"
@@ -362,6 +387,17 @@ class _Call:
                     return f"{one.text!r} is added by a sentence that orders nothing"
         return ""
 
+    def left_beside(self, readings: Sequence[ClauseRead]) -> str:
+        """What is not understood in a sentence right before the order or behind it, and may take it back or narrow it."""
+        reader = self._grounds.reader
+        for sentence in reader.others:
+            if not any(0 <= one.zone[0] - sentence.end <= 1 or 0 <= sentence.start - one.end <= 1 for one in readings):
+                continue
+            for stray in reader.strays_beside(sentence, self._lexicon):
+                if not self._accounts_for(stray):
+                    return f"{self._own[sentence.start : sentence.end].strip()[:80]!r} stands beside the order, and is not understood"
+        return ""
+
     def _targets(self) -> set[str]:
         """What the call falls on, by the values that say on whom or on what; of all of a listing, by whatever they are called."""
         kinds = (*MOMENTS, *NUMBERS)
@@ -406,7 +442,9 @@ class _Call:
             return is_beside or is_elsewhere
         if slot.role == WITH and base_of(one.kind) in ("email", "who", ""):
             return True
-        if slot.role in (BY, WITH):
+        if slot.role == AS and base_of(one.kind) == "path":
+            return True  # What is made is called so.
+        if slot.role in (BY, WITH, AS):
             is_measure = base_of(one.kind) in NUMBERS or slot.value.sort != "name"
             return is_beside or is_measure or not called.isdisjoint(_CARRYING)
         return called.isdisjoint(_SOURCES)

@@ -79,7 +79,7 @@ class Plan(Record):
 
 def plan_with(words: Words, tools: ToolWords) -> Plan:
     """The effects that the words ask for, for tools whose words are known."""
-    heads = imperatives_in(words, tools.known)
+    heads = imperatives_in(words, tools.known, tools.bases)
     sentences = _Sentences(words, heads)
     orders = [
         (place, found, sentences.things_after(place), sentences.stems_after(place))

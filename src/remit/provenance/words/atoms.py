@@ -41,6 +41,9 @@ _BETWEEN = frozenset(
     {"ending", "ends", "in", "is", "with", "no", "nr", "number", "id", "numbered", "called", "the", "ids"}
 )
 _LISTING = frozenset({"and", "or", "but", "then"})
+# Numbers that stand in a longer list than this are given to nothing that an argument is called.
+_LINKS_MAX = 100
+UNCALLED = "?"
 _WISHING = frozenset({"want", "need", "like", "wish", "you", "u"})
 # "file 13 and 4 more" names one file.
 _FURTHER = regex(r"\s+(?:more|others?|further|additional)\b")
@@ -271,8 +274,10 @@ def _is_part_of_longer(bare: str, start: int, end: int, taken: bytearray) -> boo
 def caller_of(bare: str, tokens: tuple[Token, ...], span: tuple[int, int], verbs: frozenset[str]) -> str:
     """The stem of the noun that a number is given to: "patient 4711", "the event with the id 13", "files 13 and 14"."""
     end = span[0]
-    place = bisect_right(tokens, end, key=lambda token: token.end) - 1
+    place = last = bisect_right(tokens, end, key=lambda token: token.end) - 1
     while place >= 0:
+        if last - place > _LINKS_MAX:
+            return UNCALLED
         token, gap = tokens[place], bare[tokens[place].end : end]
         word, end = token.text.lower(), token.start
         is_link = (

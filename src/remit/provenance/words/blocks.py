@@ -36,7 +36,7 @@ _MAIL = regex(
 )
 # Two or more lines of the form "Name: value", as letters and mails begin.
 _HEADERS = regex(r"(?:^[A-Z][\w-]{0,30}:[ \t]+\S.*(?:\n|\Z)){2,}", re.MULTILINE)
-_STRUCTURED = regex(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|\Z)", re.MULTILINE)
+_STRUCTURED = regex(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|.*\Z)", re.MULTILINE)
 _AFTER_COLON = regex(r":[ \t]*\n+(?=\S|[ \t])")
 # What is to be worked on, or what a person said, stands behind these words.
 _GIVEN = regex(
@@ -44,11 +44,12 @@ _GIVEN = regex(
     r"|says|said|writes|wrote|written|reads|states|stated)\b[^.!?:\n]*:",
     re.IGNORECASE,
 )
-_TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)[,\s][^.!?\n]*", re.IGNORECASE)
+_TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)[,;\s\u2013\u2014-][^.!?\n]*", re.IGNORECASE)
 _ACCORDING = regex(r"\baccording to\b[^,.!?\n]{0,200},[^.!?\n]*", re.IGNORECASE)
 # Who says all of a sentence may stand behind it: "delete it, said Ann".
 _SPOKEN = regex(
     r",[\s\"\u201d']*(?:(?:said|says|wrote|writes)\b[^,.!?\n]{1,60}|[A-Z]\w*(?: [A-Z]\w*)? (?:said|says|wrote|writes))[.!?\s]*$"
+    r"|\s(?:said|says|wrote|writes) [A-Z]\w*(?: [A-Z]\w*)?[.!?\s]*$"
 )
 _SENTENCE = regex(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]+)*[.!?\n]*")
 _POINTING = regex(
@@ -78,11 +79,11 @@ _REQUESTING = LEADS | {
 }
 # What a letter ends with: what the user says of it stands behind.
 _SIGNED = regex(
-    r"\b(?:(?:kind|best|warm) regards|sincerely|yours truly|best wishes)\b,?\s*\w*[.,\s-]*(?=\w+\W+\w+\W+\w)",
+    r"\b(?:(?:kind|best|warm) regards|sincerely|yours truly|best wishes)\b,?\s*+\w*+[.,\s-]*+(?=\w+\W+\w+\W+\w)",
     re.IGNORECASE,
 )
 # A line that is nothing but a verb and what it falls on, where that has no name.
-_WORKING = regex(r"\s*(?:please )?(\w+) (?:the|all|any) [a-z ]+[.:]?[ \t]*\n+", re.IGNORECASE)
+_WORKING = regex(r"\s*(?:please )?(\w+) (?:the|all|any) [a-z ]++[.:]?[ \t]*+\n++", re.IGNORECASE)
 _ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
 _VISIBLE = regex(r"\S")
 _WORD = regex(r"[A-Za-z'\u2019-]+")

@@ -4,7 +4,10 @@ Rule 1: a word is understood where it is an article, a preposition, a noun of th
         Any other is a stray. No list says which words are dangerous.
 Rule 2: a value has the role of the preposition before it, or is the direct object, and is called by the nouns beside it.
 Rule 3: what is to be said to a person, what an order is good for, and what a pronoun tells, gives no value.
-Rule 4: what stands before a verb is polite, is an order of its own, tells something, or is left over.
+Rule 4: what stands before a verb is polite, is an order of its own, tells something of what the order points back to, or is
+        left over.
+Rule 5: a clause with a subject of its own, in brackets or behind a comma, a dash or a semicolon, is left over as a whole: it
+        may take the order back, report it, or mean another thing.
 """
 
 from collections.abc import Callable
@@ -30,7 +33,7 @@ from remit.provenance.words.vocabulary import (
     stem,
 )
 
-OBJECT, FROM, TO, FOR, IN, WITH, BY = "", "from", "to", "for", "in", "with", "by"
+OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
 # What an order is good for: nothing in it is meant.
 AIM = "aim"
 # The sign of one kind of role for each preposition that is understood.
@@ -40,20 +43,19 @@ _ROLES = {
     "for": FOR,
     "with": WITH,
     **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
-    **dict.fromkeys(("by", "via", "using", "as", "through"), BY),
+    **dict.fromkeys(("by", "via", "using", "through"), BY),
+    "as": AS,
 }
 # These draw a line: a moment or a number follows, and nothing else.
 _BOUNDS = frozenset({"until", "till", "since", "before", "after"})
 # These say how or how soon, and change nothing.
 _IDLE_SAID = """
-    please pls plz kindly thanks thank you now today immediately completely fully entirely promptly quickly directly
-    also too then just again asap so me us make use straight and & here new mode permission permissions right rights
+    please pls plz kindly thanks now today immediately completely fully entirely promptly quickly directly
+    also too then just again asap me us make use straight and & here new mode permission permissions right rights
     access
 """
 _IDLE = frozenset(_IDLE_SAID.split())
-_OPENING_SAID = (
-    "ok okay yes hi hello hey finally next first go it's instead afterwards find look search locate take get see open"
-)
+_OPENING_SAID = "ok okay yes so hi hello hey finally next first go it's instead afterwards find look search locate take get see open"
 _OPENING = frozenset(_OPENING_SAID.split())
 _ARTICLES_SAID = "the a an this these those my your our his her its their all each every both any some another"
 _ARTICLES = frozenset(_ARTICLES_SAID.split()) | PAIRS | UNIVERSALS
@@ -63,8 +65,11 @@ _NAMING = frozenset(_NAMING_SAID.split())
 _STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginning"})
 _CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
 _PARTICLES = frozenset({"over", "back", "down"})
+WISHING = frozenset({"want", "need", "like", "wish", "have"})
+# Who tells something of the thing that an order points back to: the user, or the thing itself.
+_TELLING = frozenset({"i", "we", "there", "it", "this", "that"})
 # What leads to what is to be said.
-_LEADS_ON = frozenset({"that", "about", "saying", "how", "whether", "why", "what", "asking"})
+LEADING_ON = frozenset({"that", "about", "saying", "how", "whether", "why", "what", "asking"})
 _GREETING = frozenset({"hi", "hello", "hey", "dear", "ok", "thanks"})
 SUBJECTS = frozenset({"i", "he", "she", "we", "they", "you", "this", "that", "there", "it"})
 # Words that say something of others, and may well be said to a person: "the icons are great".
@@ -76,7 +81,7 @@ _SAYABLE = (
     | {"be", "been", "my", "your", "do", "did", "does", "am", "i'm", "it's", "done", "doing"}
 )
 _REQUEST_SAID = """
-    can could would will should must u i we i'd we'd want need like have to help be sure that remember ahead let's wish
+    can could would will should must you u i we i'd we'd want need like have to help be sure that remember ahead let's wish
     let
 """
 _REQUESTING = frozenset(_REQUEST_SAID.split()) | _IDLE | _OPENING
@@ -170,11 +175,12 @@ class ClausePart:
         for start, stop in pairwise(edges):
             part = items[start:stop]
             said = [one.text or (one.value.text.lower() if one.value is not None else "") for one in part]
-            if all(word in _REQUESTING for word in said) or (
+            is_request = all(word in _REQUESTING for word in said)
+            if (is_request and (not _CUT.search(items[stop].gap) or SUBJECTS.isdisjoint(said))) or (
                 said[0] in _GREETING and all(one.value is not None for one in part[1:])
             ):
                 continue
-            if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING for word in said):
+            if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING or word.isdecimal() for word in said):
                 continue
             is_own = said[-1] in ("and", "then") and part[0].text not in FUNCTION_WORDS and NEGATING.isdisjoint(said)
             if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
@@ -185,13 +191,25 @@ class ClausePart:
                     part = part[1:]
                 self.recall([*part, items[stop]], is_order=not self._is_report(part))
             elif self._is_report(part):
-                self.told.append((part[0].start, part[-1].end))
+                self._wish(part, items[stop])
             else:
                 self.strays += [_stray(one) for one in part if one.text not in _REQUESTING]
+
+    def _wish(self, part: list[Item], ahead: Item) -> None:
+        """Read what the user wants in all before the order, "I need to get from A to B": the order takes up its values."""
+        verb = next((at for at, one in enumerate(part) if one.text == "to" and part[at - 1].text in WISHING), -1)
+        if verb < 0 or {one.text for one in part[:verb]} - _REQUESTING or all(one.value is None for one in part):
+            self.leave_over(part)
+            return
+        self.recall([*part[verb + 2 :], ahead], is_order=True)
+        self.slots = [replace(slot, is_needed=True) for slot in self.slots]
 
     def recall(self, items: list[Item], *, is_order: bool) -> None:
         """Read what an order points back to; of a report, what is said of the thing is no matter."""
         if not is_order and len(items) > 1 and items[0].text in SUBJECTS:
+            if items[0].text not in _TELLING:
+                self.leave_over(items[:-1])
+                return
             items = items[2:]
         kept = -1
         for at, one in enumerate(items[:-1]):
@@ -231,7 +249,9 @@ class ClausePart:
             self._nouns = []
             self._is_said = self._is_said or (":" in item.gap and self._lexicon.is_telling)
             if at and item.text in SUBJECTS - {"it"}:
-                return self._tell(items, at, next_cut(items, at))
+                until = next_cut(items, at)
+                self.leave_over(items[at:until])
+                return until
         if item.value is not None:
             self._take(item.value, items, at)
             return at + 1
@@ -241,10 +261,11 @@ class ClausePart:
             return at + 2
         if (is_cut or (at and items[at - 1].text in ("and", "then"))) and _is_reporting(items, at):
             return self._tell(items, at, len(items) - 1)
-        if item.text in _REPORTING and items[at + 1].value is not None and (is_cut or items[at - 1].text == "and"):
+        is_further = item.text in _REPORTING and items[at + 1].value is not None and self._lexicon.is_telling
+        if is_further and (is_cut or items[at - 1].text == "and"):
             self._role, self._nouns = TO, []  # "and tell ann@…"
             return at + 1
-        if item.text in _LEADS_ON and self._lexicon.is_telling:
+        if item.text in LEADING_ON and self._lexicon.is_telling:
             return self._tell(items, at, len(items) - 1)
         if item.text in ("a", "an") or item.text in _ROLES:
             self._is_indefinite = item.text not in _ROLES
@@ -265,6 +286,12 @@ class ClausePart:
     def _sign(self, item: Item) -> None:
         if _SIGNS.fullmatch(item.gap) is None:
             self.strays.append(Stray(item.gap.strip(), item.start - len(item.gap), item.start))
+
+    def leave_over(self, part: list[Item]) -> None:
+        """Take in a clause that is not understood: nothing in it is a value, and a text alone may say it."""
+        is_sayable = self._lexicon.is_telling
+        self.told.append((part[0].start, part[-1].end))
+        self.strays += [replace(_stray(one), stems=frozenset(), is_sayable=is_sayable) for one in part]
 
     def _tell(self, items: list[Item], at: int, until: int) -> int:
         self.told.append((items[at].start, items[until].start))
@@ -319,7 +346,8 @@ class ClausePart:
         if (word == "of" and before in UNIVERSALS | PAIRS) or (word == "with" and before in _STARTING):
             return
         self._role = _ROLES[word]
-        self._is_aim = self._is_aim and word == "of"
+        # "for the delivery to AC-2", where "to" has told already who is paid.
+        self._is_aim = self._is_aim and (word == "of" or any(slot.role == self._role for slot in self.slots))
         self._is_described = self._is_described and word in ("of", "from", "about", "in")
         self._nouns = self._nouns[-1:] if word == "of" else []
 
@@ -432,7 +460,9 @@ def _is_quote(item: Item) -> bool:
 
 
 def _is_reporting(items: list[Item], at: int) -> bool:
-    return items[at].text in _REPORTING and items[at + 1].text in ("me", "us", "what")
+    """Whether the user is to be told of it; what is to be told first, or before something, holds the order back."""
+    is_led = items[at].text in _REPORTING and items[at + 1].text in ("me", "us", "what")
+    return is_led and not any(ORDINAL.fullmatch(one.text) or one.text in _BOUNDS | {"first"} for one in items[at:])
 
 
 _NOTHING = Item(-1, -1)
@@ -446,5 +476,7 @@ _BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
     "that": lambda items, at: items[at + 1].text in _NAMING,
     "one": lambda items, at: items[at + 1].text != "of",
+    "thank": lambda items, at: items[at + 1].text == "you",
+    "you": lambda items, at: items[at - 1].text == "thank",
     "up": lambda items, at: at == 0 and items[1].text != "to",
 }

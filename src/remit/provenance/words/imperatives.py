@@ -10,7 +10,7 @@ Rule 4: what follows a colon, or "that" and a subject, is what is to be said, an
 Rule 5: in doubt it is no order: the gate then asks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 
 from remit.core.regex import regex
@@ -63,13 +63,16 @@ _CUT = regex(r"[,;()\[\]{}\u2013\u2014]|\s-+\s")
 _VERB = regex(r"[^\W\d_](?:[^\W_]|['-])*")
 
 
-def imperatives_in(words: Words, known: frozenset[str]) -> tuple[int, ...]:
-    """The places of the verbs that order something; `known` are the stems of the verbs that tools have."""
+def imperatives_in(words: Words, known: frozenset[str], bases: Set[str] = frozenset()) -> tuple[int, ...]:
+    """The places of the verbs that order something; `known` are the stems of the verbs that tools have.
+
+    `bases` are those verbs as tools spell them: "shred" and "string" end like another form and are none.
+    """
     tokens = words.tokens[:PLANNED_WORDS_MAX]
     lowered = [token.text.lower().replace("\u2019", "'") for token in tokens]
     found: list[int] = []
     for start, end in _sentences(words, len(tokens)):
-        found += _Sentence(words, lowered, known, start, end).heads()
+        found += _Sentence(words, lowered, known, start, end, bases).heads()
     return tuple(sorted(place for place in set(found) if not words.is_negated(place)))
 
 
@@ -103,8 +106,10 @@ def gap_before(words: Words, place: int) -> str:
 class _Sentence:
     """One sentence, cut into clauses at its commas."""
 
-    def __init__(self, words: Words, lowered: list[str], known: frozenset[str], start: int, end: int) -> None:
-        self._words, self._lowered, self._known = words, lowered, known
+    def __init__(
+        self, words: Words, lowered: list[str], known: frozenset[str], start: int, end: int, bases: Set[str]
+    ) -> None:
+        self._words, self._lowered, self._known, self._bases = words, lowered, known, bases
         self._start, self._end = start, end
 
     def heads(self) -> Iterator[int]:
@@ -216,8 +221,10 @@ class _Sentence:
         return stem(self._lowered[place]) in self._known and not self._is_inflected(place)
 
     def _is_inflected(self, place: int) -> bool:
-        """Whether a word has the ending of a gerund, a participle, a plural or a third person."""
+        """Whether a word has the ending of a gerund, a participle, a plural or a third person, and is no verb of a tool."""
         word, length = self._lowered[place], len(self._lowered[place])
+        if word in self._bases:
+            return False
         is_verbal = (word.endswith("ing") and length > 5) or (word.endswith("ed") and length > 4)
         return is_verbal or (word.endswith("s") and not word.endswith("ss") and length > 3)
 

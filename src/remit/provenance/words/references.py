@@ -24,7 +24,8 @@ _STOP = r"\s<>\"“”«»`|\\^{}"
 _URL = rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*:/{{1,3}}[^{_STOP}]+|(?:mailto|data|javascript|tel):[^{_STOP}]+"
 # Each of these begins only where its first character is new, so that a long token is read once and not from each place.
 _EMAIL = rf"(?<![^{_STOP}@,;:()\[\]'])[^{_STOP}@,;:()\[\]']+@[^{_STOP}@,;:()\[\]'/]+\.[^{_STOP}@,;:()\[\]'./]+"
-_HOST = rf"(?<![^\W_])(?:[^\W_][\w-]*\.){{1,8}}[^\W\d_]{{2,24}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
+# A label of a host has 63 characters at most: what is longer reaches nothing, and would be read anew from each dash.
+_HOST = rf"(?<![^\W_])(?:[^\W_][\w-]{{0,62}}+\.){{1,8}}[^\W\d_]{{2,24}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
 _ADDRESS = rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
 _IBAN = r"\b[A-Z]{2}\d{2}(?:[ ./-]?[A-Z0-9]{4}){2,7}(?:[ ./-]?[A-Z0-9]{1,4})?\b"
 # A national number begins with a bracket or a zero and has nine digits: opening hours, "0900-1700", have fewer.

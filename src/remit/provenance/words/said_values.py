@@ -6,7 +6,7 @@ Rule 2: a value is a name, a number or a moment, with the nouns that it is calle
 Rule 3: values of one sort side by side are a list, of which one call takes one.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -40,8 +40,8 @@ _OF_IT = frozenset({"of", "in", "on", "from", "by", "at"})
 _DAYS = OFFSETS.keys() | frozenset(WEEKDAYS)
 _UNITS = CURRENCIES | _DAYS
 _WORD = regex(r"[\w-]+")
-# A pattern of names, of which its plain part alone says nothing.
-_PATTERN = regex(r"[\w./-]*\*[\w./*-]*")
+# What may be a pattern of names, if it has a star; its plain part alone says nothing.
+_PATTERN = regex(r"[\w./*-]+")
 
 
 class SaidValue(Record):
@@ -145,15 +145,14 @@ def _stems(text: str) -> Iterator[str]:
 
 def values_between(words: Words, plan: Plan, start: int, stop: int) -> list[SaidValue]:
     """The values that a stretch of the words gives, in order; what is denied is none of them."""
-    found = [_moment(words, left, right) for left, right in words.moments.spans]
-    found += [
-        _moment(words, token.start, token.end)
-        for token in words.tokens
-        if start <= token.start < stop and token.text.lower() in _DAYS
-    ]
-    numbers = [(key, said) for key, uses in words.numbers.items() for said in uses]
+    # Only what stands in the stretch is looked at: a message of many sentences is read once, not once for each of them.
+    tokens = words.tokens[bisect_left(words.ends, start) : bisect_left(words.ends, stop) + 1]
+    tokens = tuple([token for token in tokens if start <= token.start < stop])
+    found = [_moment(words, left, right) for left, right in words.moments.spans if start <= left < stop]
+    found += [_moment(words, token.start, token.end) for token in tokens if token.text.lower() in _DAYS]
+    first = bisect_left(words.numbered, start, key=_place_of)
+    numbers = words.numbered[first : bisect_left(words.numbered, stop, key=_place_of)]
     found += [value for key, said in numbers if (value := _number(key, said, words)) is not None]
-    found = [one for one in found if start <= one.start < stop]
     units = {(one.number.unit, one.end) for one in found if one.number is not None}
     names = list(_names(words, start, stop))
     for left, right in names[:NAMES_MAX]:
@@ -163,7 +162,7 @@ def values_between(words: Words, plan: Plan, start: int, stop: int) -> list[Said
             is_marked = not text.replace(" ", "").isalpha() or words.own[left - 1] != words.bare[left - 1]
             nouns = frozenset[str]() if "*" in text else _nouns(words, plan, left, right)
             found.append(SaidValue(NAME, text, left, right, nouns, is_marked=is_marked))
-    leads = [token.end for token in words.tokens if start <= token.start < stop and token.text.lower() in _LEADING_ON]
+    leads = [token.end for token in tokens if token.text.lower() in _LEADING_ON]
     return sorted(
         [
             replace(one, is_aside=(bool(leads) and leads[0] <= one.start) or _word_before(words, one.start) in _OF_IT)
@@ -172,6 +171,10 @@ def values_between(words: Words, plan: Plan, start: int, stop: int) -> list[Said
         ],
         key=lambda one: (one.start, -one.end),
     )
+
+
+def _place_of(numbered: tuple[str, NumberSaid]) -> int:
+    return numbered[1].start
 
 
 def _moment(words: Words, start: int, end: int) -> SaidValue:
@@ -193,9 +196,8 @@ def _number(key: str, said: NumberSaid, words: Words) -> SaidValue | None:
 
 def _names(words: Words, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Where names stand in a stretch, the longest of those that overlap."""
-    spans = [
-        found.span() for found in _PATTERN.finditer(words.bare, start, min(stop, len(words.bare))) if found[0] != "*"
-    ]
+    stretch = _PATTERN.finditer(words.bare, start, min(stop, len(words.bare)))
+    spans = [found.span() for found in stretch if "*" in found[0] and found[0] != "*"]
     for name in words.names:
         at = words.own.find(name, start, stop)
         while at >= 0:
@@ -226,7 +228,8 @@ def _is_noun(text: str) -> bool:
 
 
 def _is_denied(value: SaidValue, words: Words) -> bool:
-    return any(start <= value.start < end for start, end in words.negated)
+    at = bisect_right(words.negated, (value.start, len(words.own))) - 1
+    return at >= 0 and value.start < words.negated[at][1]
 
 
 def _listed(values: list[SaidValue], words: Words) -> tuple[SaidValue, ...]:

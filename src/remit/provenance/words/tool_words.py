@@ -87,6 +87,7 @@ class ToolWords:
         self.actions = {name: (stems | {_verb(name)}) - FUNCTION_WORDS - {""} for name, stems in self.asked.items()}
         self.known = frozenset(action for stems in self.actions.values() for action in stems)
         self.known |= {stem(phrase[0]) for phrases in self.phrases.values() for phrase in phrases}
+        self.bases = _bases(tools)
         self.effects = frozenset(
             action for name, stems in self.actions.items() if tools[name].effect.is_mutating for action in stems
         ) | {stem(phrase[0]) for phrases in self.phrases.values() for phrase in phrases}
@@ -221,6 +222,13 @@ def _required(tool: Declaration) -> set[str]:
 
 def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(stem(word) for word in words)
+
+
+def _bases(tools: Mapping[str, Declaration]) -> frozenset[str]:
+    """The verbs of tools as they are spelled, but for the inflections of others: "shred", and not "mailed" beside "mail"."""
+    said = {word.lower() for one in tools.values() for phrase in one.asks for word in phrase.split()[:1]}
+    said |= {name_words(name)[0] for name in tools if name_words(name)}
+    return frozenset(word for word in said if said.isdisjoint((word[:-1], word[:-2], word[:-3], f"{word[:-3]}e")))
 
 
 def _verb(name: str) -> str:

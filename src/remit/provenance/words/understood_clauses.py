@@ -5,7 +5,9 @@ Rule 1: a clause is its verb, the nouns of the tools, values, articles, preposit
 Rule 2: a value has a role: that of the direct object, or of the preposition that leads it in, with the nouns beside it.
 Rule 3: what is to be said to a person begins with what leads to it, and ends with the sentence. Nothing in it is a value.
 Rule 4: what a pronoun says of the matter, behind a cut or before the order, is a report. Nothing in it is a value either.
-Rule 5: an order that says "it" or "there" is read together with what stands before it.
+Rule 5: a sentence without an order of its own, right before an order or behind it, is read in the same way. It is harmless
+        where it is polite, asks what something is, rules a name out, or leads to data; else the order asks.
+Rule 6: an order that says "it" or "there" is read together with what stands before it.
 """
 
 from bisect import bisect_right
@@ -16,14 +18,16 @@ from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import QUOTATION
-from remit.provenance.words.clause_parts import QUOTE, SUBJECTS, ClausePart, Item, Slot, Stray
+from remit.provenance.words.clause_parts import LEADING_ON, QUOTE, SUBJECTS, ClausePart, Item, Slot, Stray
 from remit.provenance.words.moments import moments_in
 from remit.provenance.words.said_values import MOMENT, NAME, SaidValue, values_between
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
+    COURTESIES,
     HAVING,
     MODALS,
+    QUESTIONS,
     STATING,
     SUPERLATIVES,
     stem,
@@ -34,6 +38,8 @@ _SUM = regex(r"[#$\u20ac\u00a3\u00a5]?\d[\d.,]*[kK]?[$\u20ac\u00a3\u00a5%]?")
 # How far behind its first word the verb of a report may stand.
 _SUBJECT_WORDS_MAX = 4
 _SPOKEN = regex(r"\b(?:noon|midday|midnight)\b")
+_FORBIDDING = frozenset({"do", "not", "don't", "don\u2019t", "never", "please"})
+_SPACES = regex(r"[^\S\n]+")
 _FULL_STOP = regex(r"[.!?](?=[\s\"')]|$)|\n")
 
 
@@ -61,6 +67,8 @@ class Sentence(Record):
     values: tuple[SaidValue, ...]
     # Whether it may say something of the order before it: a fragment, an order that no tool has, or what "it" is.
     is_open: bool
+    # From which word to which.
+    places: tuple[int, int] = (0, 0)
 
 
 class Reader:
@@ -86,6 +94,11 @@ class Reader:
         heads = [one for one in self._plan.heads if first <= one < place and self._is_known(one)]
         fore = heads[-1] + 1 if heads else first
         before, start = ClausePart(lexicon), words.tokens[place if heads else first].start
+        if heads:
+            # What stands before all orders of the sentence, or behind them, may be said of each.
+            fore_part = ClausePart(lexicon)
+            fore_part.lead_in(self._items(first, heads[0], lexicon), points_back=False)
+            before.strays += fore_part.strays
         if not heads:
             before.lead_in(self._items(first, place, lexicon), points_back=body.points_back)
         elif body.points_back:
@@ -121,9 +134,45 @@ class Reader:
                 word = words.tokens[first].text.lower()
                 is_open = word in ("it", "they", "that") or not (word in SUBJECTS or self._is_report(first, last))
                 values = values_between(words, self._plan, words.tokens[first].start, end)
-                found.append(Sentence(start, end, tuple(values), is_open))
+                found.append(Sentence(start, end, tuple(values), is_open, (first, last)))
             first = last
         return tuple(found)
+
+    def strays_beside(self, sentence: Sentence, lexicon: Lexicon) -> list[Stray]:
+        """What is not understood in a sentence that orders nothing; what harms no order has nothing."""
+        words, (first, last) = self._words, sentence.places
+        said = [token.text.lower() for token in words.tokens[first:last]]
+        ahead = words.tokens[last].start if last < len(words.tokens) else len(words.bare)
+        gap = words.bare[words.tokens[last - 1].end : ahead]
+        if "?" in gap:
+            if said[0] in QUESTIONS:
+                return []
+            return [Stray(words.own[sentence.start : sentence.end].strip(), sentence.start, sentence.end)]
+        courteous = next((at for at, word in enumerate(said) if word not in COURTESIES), len(said))
+        is_named = all(token.text.istitle() for token in words.tokens[first + courteous : last])
+        if courteous == len(said) or (courteous and is_named):
+            return []
+        # Data of the user, told by a colon; a request of its own in a paragraph of its own; what is to be said.
+        if (":" in gap or first in self._plan.heads) and "\n\n" in _SPACES.sub("", gap):
+            return []
+        if said[0] in LEADING_ON and lexicon.is_telling:
+            return []
+        if self._rules_out(first, last, sentence):
+            return []
+        part = ClausePart(lexicon)
+        part.lead_in(self._items(first, last, lexicon), points_back=False)
+        return part.strays
+
+    def _rules_out(self, first: int, last: int, sentence: Sentence) -> bool:
+        """Whether a sentence says of a name what is not to be, which is heeded where the name is: "Do not write to Ann."."""
+        words = self._words
+        denied = [place for place in range(first, last) if words.is_negated(place)]
+        if not denied or denied[-1] - denied[0] >= len(denied) or denied[-1] + 1 != last:
+            return False
+        lead = {words.tokens[place].text.lower() for place in range(first, denied[0])}
+        told = words.own[words.tokens[denied[0]].start : sentence.end]
+        is_named = any(sign.isupper() or sign.isdecimal() or sign == "@" for sign in told)
+        return is_named and lead <= _FORBIDDING
 
     def _is_report(self, first: int, last: int) -> bool:
         """Whether a verb that tells something stands behind the first word."""

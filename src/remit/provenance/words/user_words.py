@@ -83,6 +83,8 @@ class Words(Record):
     # What may be an amount of money, and from where to where the words say what is not to be.
     amounts: tuple[Amount, ...] = ()
     negated: tuple[tuple[int, int], ...] = ()
+    # The numbers in the order in which they stand, with their sizes.
+    numbered: tuple[tuple[str, NumberSaid], ...] = ()
 
     def span_of(self, value: str) -> tuple[int, int] | None:
         """Where the words say this text as a whole, if they do."""
@@ -394,6 +396,9 @@ def words_of_user(
         first={stem(tokens[place].text): (tokens[place].start, tokens[place].end) for place in reversed(kept)},
         amounts=amounts_in(plain, tokens, numbers),
         negated=negated,
+        numbered=tuple(
+            sorted(((key, said) for key, uses in numbers.items() for said in uses), key=lambda one: one[1].start)
+        ),
     )
 
 

@@ -96,6 +96,12 @@ _ANNOUNCING_SAID = (
     "task todo request job order today now please i need want have just one two thing things next is this the my"
 )
 ANNOUNCING = frozenset(_ANNOUNCING_SAID.split())
+# How people are polite, and nothing else.
+_COURTESY_SAID = """
+    please pls plz thanks thank you thx cheers hi hello hey dear good morning afternoon evening day regards kind best
+    warm wishes sincerely yours very much so many a lot bye welcome ok okay great in advance
+"""
+COURTESIES = frozenset(_COURTESY_SAID.split())
 SELF = frozenset({"me", "my", "myself", "mine"})
 
 _DOUBLED = regex(r"([b-df-hj-np-rtv-xz])\1$")

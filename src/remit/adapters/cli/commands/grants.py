@@ -63,7 +63,9 @@ def give(
         Parameter(converter=whole_number, help="How much it may spend in all, in the smallest unit of its currency."),
     ] = 0,
     until: Annotated[str, Parameter(help="For how long: 12h, 30d (30 days unless said).")] = "30d",
-    who: Annotated[str, Parameter(help="Only for runs of this user; without it for every user of the tenant.")] = "",
+    who: Annotated[
+        str | None, Parameter(help="Only for runs of this user; without it for every user of the tenant.")
+    ] = None,
     tenant: Annotated[str, Parameter(help="For runs of this tenant.")] = "",
     by: ByWhom = "",
     common: CommonOptions = COMMON,
@@ -72,6 +74,10 @@ def give(
     """Approve an effect beforehand: so often or for so much, until then."""
     if (file is None) == (not like):
         raise wrong_usage("a grant needs one order: name a FILE with it, or a question with --like RUN/COMMAND")
+    if who == "":
+        raise wrong_usage(
+            "--who '' names nobody; name the user whose runs it is for, or leave --who out for every user"
+        )
     given = () if file is None else orders_from_file(file)
     if file is not None and len(given) != 1:
         raise wrong_usage(f"{str(file)!r} holds {len(given)} orders; a grant is of one")
@@ -85,7 +91,13 @@ def give(
             order = given[0] if given else await system.grants.like(like)
             until_ms = system.grants.now_ms + lasts_ms
             found = await system.grants.give(
-                order, until_ms=until_ms, times=times, amount=amount, who=who, tenant=tenant, by=by or keyboard_user()
+                order,
+                until_ms=until_ms,
+                times=times,
+                amount=amount,
+                who=who or "",
+                tenant=tenant,
+                by=by or keyboard_user(),
             )
             _tell(terminal, found, system.grants.now_ms)
 

@@ -267,6 +267,8 @@ def _answer(asked: Approval, value_chars_max: int = 0) -> Iterator[Line]:
 
 def listed_lines(listed: str) -> Iterator[Line]:
     """A list of orders. Each line is a line of the list: a person reads it whole before it is confirmed."""
+    if not listed:
+        listed = "(no order is left: every effect will ask)"
     lines = [part for line in listed.split("\n") for part in _folded(printable_line(line, ORDER_CHARS_MAX))]
     yield from (((_INDENT, Ink.FAINT), (line, Ink.PLAIN)) for line in lines)
 
