@@ -156,7 +156,12 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
 
 
 def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"error": {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}}
+    error: dict[str, object] = {
+        "code": 503,
+        "err_code": 10008,
+        "description": "JetStream system temporarily unavailable",
+    }
+    said = {"error": error}
 
     async def answer(client: object, subject: str, question: object = None) -> dict[str, object]:
         return said
@@ -165,6 +170,6 @@ def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: p
     monkeypatch.setattr(connection, "WRITE_S_MAX", 0.1)
     with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*none of its nodes leads"):
         asyncio.run(prepare_streams(Client(), "nats://host:1"))
-    said["error"] |= {"err_code": 10039, "description": "JetStream not enabled for account"}
+    error |= {"err_code": 10039, "description": "JetStream not enabled for account"}
     with pytest.raises(StoreUnusable, match=r"STORE_SERVER_LACKS.*not enabled for account"):
         asyncio.run(prepare_streams(Client(), "nats://host:1"))
