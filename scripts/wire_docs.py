@@ -317,6 +317,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         inbound.WIRE_LOOP_UNKNOWN: "a task continues a loop that is not known",
         inbound.WIRE_PACKET_UNCLEAR: "an answer names no packet, and not exactly one waits",
         inbound.WIRE_SENDER_UNCLEAR: "a signal is of another user than its sender, or of none",
+        clerk.WIRE_ID_TAKEN: "its sender has used the id before, for something else",
         clerk.WIRE_MODEL_UNKNOWN: "a task names a model that the gateway does not have",
         told_mark.WIRE_NOT_TAKEN: "it is told by loops, and taken from no client",
         gateway.WIRE_UNDELIVERABLE: "it failed five times for no reason of its own",
@@ -490,7 +491,7 @@ def _translation() -> Iterator[str]:
     yield paragraph(
         "A task starts a run; its `loop_id` on the wire is the id of the run. A task that names a `loop_id`, or a message whose "
         "`reply_to` does, starts the next run of the same session. `tools` chooses among the tools that are registered, by name; "
-        "what a call may do is never taken from a message. `parent_loop_id` names a loop that is there. `max_depth` only narrows the budget. `context` and attachments are shown "
+        "what a call may do is never taken from a message. `parent_loop_id` names a loop of the same user that is there: the task is one deeper than that, or deeper where it says so, may go no deeper than that may, and is refused where `max_depth` is reached. `max_depth` only narrows the budget. Ids are those of their sender: the same task of the same user starts one loop however often it comes, what another user sends under the same id is another task, and another task of the same user under it is refused with `WIRE_ID_TAKEN`. Models are asked with the temperature and `max_tokens` that a request of this wire means where it says none. `context` and attachments are shown "
         "to the model as evidence and never count as words of the user. `metadata` reaches every tool call, as "
         f"`docs/tools.md` says; what the wire itself knows travels there under {code(ROUTE_KEY)}, which no sender may fill."
     )

@@ -202,7 +202,7 @@ __all__ = [
     "ModelAnswered", "ModelDowngraded", "ModelFailed", "ModelInfo", "ModelPlanner", "ModelRequest", "ModelResult",
     "MustMatch", "MustMention", "MustNotMatch", "MustNotMention", "NamedSource", "Need", "NoConsensus", "NoSecrets",
     "Node", "NodeEntered", "NodeKind", "NotDone", "NotEmpty", "NumberChange", "NumberRange", "OptionReach", "Order",
-    "OrderUsed", "Origin", "OutcomeDoubted", "OutcomeJudged", "OutcomeParked", "OutputContract", "Packet", "ParentOpen",
+    "OrderUsed", "Origin", "OutcomeContradicted", "OutcomeDoubted", "OutcomeJudged", "OutcomeParked", "OutputContract", "Packet", "ParentOpen",
     "PatternHandler", "PauseRequested", "Performed", "PerformedStep", "Period", "PlanExecutor", "PlanPolicy",
     "PlanResult", "PlanSource", "PlanTrace", "Planner", "Policies", "Price", "Prices", "Principal", "PromptProvider",
     "ProposedCall", "Provenance", "Question", "QuestionAnswered", "QuestionSettled", "QueueItem", "QueueLimits",

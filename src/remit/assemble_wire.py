@@ -26,7 +26,7 @@ from remit.backend.clock import WallClock
 from remit.backend.embedded.owner.keys import login_key
 from remit.backend.embedded.owner.trusted_keys import believed_in
 from remit.core.failure import RequestRejected
-from remit.core.journal.signing import nkey_of
+from remit.core.journal.signing import is_did, nkey_of
 from remit.orchestrate.facade import System
 from remit.orchestrate.gateway.broker import Broker
 from remit.orchestrate.gateway.clerk import WireWork, read_channels
@@ -128,14 +128,21 @@ def own_key(settings: Settings) -> tuple[str, str]:
     return did, nkey_of(did)
 
 
-async def account_of(settings: Settings, tenant: str, *, disk: str, memory: str, connections: int) -> str:
-    """The account of a tenant for its servers: the key of this folder, and all that it has admitted where the servers run."""
+async def account_of(
+    settings: Settings, tenant: str, *, disk: str, memory: str, connections: int
+) -> tuple[str, list[str]]:
+    """The account of a tenant for its servers: the key of this folder, and all that it has admitted where the servers run.
+
+    Beside it, the admitted names that spell no key, which are left out.
+    """
     limits = AccountLimits(disk=disk, memory=memory, connections=connections)
     if not settings.store:
-        return account_text(tenant, own_key(settings)[0], [], limits)
+        return account_text(tenant, own_key(settings)[0], [], limits), []
     async with opened_system(settings) as system:
         room = key_room(system)
-        return account_text(tenant, room.root, await room.listed(), limits)
+        keys = await room.listed()
+    unspelt = [key.did for key in keys if not key.is_revoked and not is_did(key.did)]
+    return account_text(tenant, room.root, keys, limits), unspelt
 
 
 def sealed_line(system: System, tenant_id: str = TENANT, root: str = "") -> SealedLine:

@@ -187,7 +187,16 @@ def _performing(settings: Settings, kind: str, kit: Kit, lanes: Sequence[Lane], 
     vault, clock = vault_for(settings), WallClock()
     sealer = Sealer(store.seals, vault)
     halts = Halts(store.halts, clock, name_model=str, cover=sealer.covered, key=store.key, check_name=vault.check_name)
-    resources = ProcessResources(_texts_of(store), vault, sealer, halts, clock, on_late=worker.late, claim=worker.claim)
+    resources = ProcessResources(
+        text=_texts_of(store),
+        vault=vault,
+        sealer=sealer,
+        halts=halts,
+        clock=clock,
+        on_late=worker.late,
+        claim=worker.claim,
+        is_wanted=worker.is_wanted,
+    )
     return _Performing(kind, worker, Performers(resources), kit, store)
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         AddendumNoted, Answer, ApprovalCounted, CallNoted, CallSettled, CallTaken, CallsFiltered, CheckFailed,
         ChildHeld, ChildReleased, CommandSettled, CommandsWithheld, ContextCompressed, DelegationSettled,
         EffectUnallowed, FallbackChosen, FeedbackTaken, GroundingViolated, ModelDowngraded, NodeEntered,
-        OutcomeDoubted, OutcomeParked, QuestionSettled, RetryPlanned, RunAccepted, RunEnded, RunPaused, RunResumed,
-        Rung, SessionEntryKept, SourcesReplaced, StepFinished, StoppedEarly, UsageExceeded, ValidatorHeard,
+        OutcomeContradicted, OutcomeDoubted, OutcomeParked, QuestionSettled, RetryPlanned, RunAccepted, RunEnded,
+        RunPaused, RunResumed, Rung, SessionEntryKept, SourcesReplaced, StepFinished, StoppedEarly, UsageExceeded, ValidatorHeard,
         VoteCounted, WrapUpBegun,
     )
     from remit.core.journal.storage import Redacted, Removed, RunEntry, RunListing, SignedHead
@@ -119,7 +119,7 @@ __all__ = [
     "LifecycleState", "LifecycleTransitionEvent", "Limit", "Linked", "Literal", "Lookup", "LoopState", "Maker",
     "Milestone", "Misfit", "ModelAnswered", "ModelDowngraded", "ModelFailed", "MustMatch", "MustNotMatch",
     "MustNotMention", "NamedSource", "Need", "NodeEntered", "NotEmpty", "NumberChange", "OptionReach", "OrderUsed",
-    "Origin", "OutcomeDoubted", "OutcomeJudged", "OutcomeParked", "Packet", "PatternHandler", "PauseRequested",
+    "Origin", "OutcomeContradicted", "OutcomeDoubted", "OutcomeJudged", "OutcomeParked", "Packet", "PatternHandler", "PauseRequested",
     "Performed", "PerformedStep", "PlanSource", "ProposedCall", "Provenance", "Question", "QuestionAnswered",
     "QuestionSettled", "QueueItem", "QueueShown", "QuotaStanding", "Reads", "Rebuilt", "Receipt", "ReceiptKind",
     "ReconcileTool", "Recovery", "Redacted", "Removed", "Repair", "RepairCode", "Repeat", "ReplicaTold", "Report",
@@ -156,7 +156,7 @@ HOMES = {
         "core.journal.proposed_call": "ProposedCall Provenance",
         "core.journal.rulings": """AddendumNoted Answer ApprovalCounted CallNoted CallSettled CallTaken CallsFiltered CheckFailed ChildHeld
             ChildReleased CommandSettled CommandsWithheld ContextCompressed DelegationSettled EffectUnallowed
-            FallbackChosen FeedbackTaken GroundingViolated ModelDowngraded NodeEntered OutcomeDoubted OutcomeParked
+            FallbackChosen FeedbackTaken GroundingViolated ModelDowngraded NodeEntered OutcomeContradicted OutcomeDoubted OutcomeParked
             QuestionSettled RetryPlanned RunAccepted RunEnded RunPaused RunResumed Rung SessionEntryKept SourcesReplaced
             StepFinished StoppedEarly UsageExceeded ValidatorHeard VoteCounted WrapUpBegun""",
         "core.journal.storage": "Redacted Removed RunEntry RunListing SignedHead",

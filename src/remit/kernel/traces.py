@@ -45,7 +45,10 @@ class CallTrace(msgspec.Struct, gc=False, array_like=True):
 
 
 class LateOutcome(msgspec.Struct, gc=False, array_like=True):
-    """What became of a call in doubt, as its tool told after the run had ended. No code: nothing contradicts it."""
+    """What became of a call in doubt, as its tool told after the run had ended. No code: nothing contradicts it.
+
+    With `was_denied` it was settled as not done before, whether or not the run had ended.
+    """
 
     seq: int
     code: str = ""
@@ -54,6 +57,7 @@ class LateOutcome(msgspec.Struct, gc=False, array_like=True):
     content: Text = ""
     # Whether it came back, whatever was found wrong with what it returned; otherwise it is known not to have happened.
     is_returned: bool = False
+    was_denied: bool = False
 
 
 class ChildTrace(msgspec.Struct, gc=False, array_like=True):

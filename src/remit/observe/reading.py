@@ -39,6 +39,7 @@ from remit.core.journal.rulings import (
     EffectUnallowed,
     GroundingViolated,
     NodeEntered,
+    OutcomeContradicted,
     OutcomeDoubted,
     QuestionSettled,
     RetryPlanned,
@@ -248,6 +249,9 @@ class Reading:
                 self._of_run(FactKind.ENDED, decision.ending.value, {"code": code, "reason": decision.message})
             case CallNoted():
                 self.noted.append(decision)
+            case OutcomeContradicted():
+                told = f"{decision.command_id} was said not to have happened"
+                self._remark(StepKind.NOTE, "returned after all", {"reason": told})
             case StoppedEarly():
                 self.stopped = self.stopped or decision
             case _:

@@ -344,11 +344,14 @@ class System(Acting):
         return SignalOutcome(run_id, *await self._copies.restore(state, check_person(self._person(by)), why, kit))
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
-        """Wait until no other process drives a run, guarded ones excepted; raises RequestRejected where one still does."""
+        """Wait until no other process drives a run, guarded ones excepted; raises RequestRejected where one still does.
+
+        Where runs are left to workers, one that no process drives just now is taken up by the next.
+        """
         for _ in range(wait_ms_max // REST_POLL_MS):
             entry = await self._expect(run_id, Scope.READ, "rested")
-            is_left = entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers
-            if is_left or not await self._store.leases.is_held(run_id):
+            is_over = entry.ending or entry.listing.mode == GUARD_MODE or run_id in self._hub.drivers
+            if is_over or (not await self._store.leases.is_held(run_id) and await self.is_left(run_id, is_quiet=True)):
                 # What was left because this system let it go has not come to rest.
                 return self._expect_open(run_id)
             await asyncio.sleep(REST_POLL_MS / 1000)

@@ -4,7 +4,8 @@ Rule 1: a task says what is wanted. What may be done is never taken from it: too
         registered, depth only narrows, and context that was built elsewhere is evidence, not words of the user.
 Rule 2: `loop_id` is the id of a run; to continue a loop is to start the next run of its session. So every task that begins a
         loop begins a session, whose name follows from the task: a task that comes twice finds its session taken.
-Rule 3: what only the wire knows of a task (channel, thread, workflow) travels in the metadata of its request under a key of
+Rule 3: ids of tasks and messages are those of their sender: what another user sends under the same id is another task.
+Rule 4: what only the wire knows of a task (channel, thread, workflow) travels in the metadata of its request under a key of
         its own, which no sender may fill, and so reaches every tool call and every child beside the sender's metadata.
 """
 
@@ -18,13 +19,15 @@ from remit.core.journal.canonical import canonical_hash
 from remit.core.limits.budget import Budget
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import JsonObject, Record
-from remit.core.run.contract import SystemRequest
+from remit.core.run.contract import ExecutionHints, SystemRequest
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import derived_id
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import Signal, UserSignal
 from remit.wire.payloads import checked_record
 from remit.wire.wire_records import (
+    MAX_TOKENS_DEFAULT,
+    TEMPERATURE_DEFAULT,
     Attachment,
     ConstructedContext,
     ContextSource,
@@ -40,6 +43,10 @@ WIRE_LOOP_UNKNOWN = "WIRE_LOOP_UNKNOWN"
 WIRE_PACKET_UNCLEAR = "WIRE_PACKET_UNCLEAR"
 WIRE_SENDER_UNCLEAR = "WIRE_SENDER_UNCLEAR"
 
+# How models are asked for loops of the wire, whose shapes say nothing of it: what ModelConfig says where it is absent.
+HINTS = ExecutionHints(temperature=TEMPERATURE_DEFAULT, max_tokens=MAX_TOKENS_DEFAULT)
+# What makes a task the one that came before.
+_SAME = ("messages", "tools", "tool_choice", "metadata")
 # The key of a request's metadata that holds the route.
 ROUTE_KEY = "agentic"
 # What a payload of a signal may say in a bare text, by the signal.
@@ -121,7 +128,8 @@ def start_of_task(task: TaskMessage, *, session_id: str = "", thread_id: str = "
     request = SystemRequest(
         (user_message(task.prompt),),
         request_id=task.task_id,
-        session_id=session_id or session_of_task(task.task_id),
+        session_id=session_id or session_of_task(task.task_id, task.user_id),
+        hints=HINTS,
         tools=tuple([tool.name for tool in task.tools]),
         tool_choice=choice_of(task.tool_choice),
         user_id=task.user_id,
@@ -138,9 +146,14 @@ def start_of_task(task: TaskMessage, *, session_id: str = "", thread_id: str = "
     )
 
 
-def session_of_task(task_id: str) -> str:
-    """The session that a task begins: the same for a task that comes twice."""
-    return f"task-{derived_id('agent.task', task_id)}"
+def session_of_task(task_id: str, user_id: str = "") -> str:
+    """The session that a task of a user begins: the same for a task that comes twice, and no other user's."""
+    return f"task-{derived_id(f'agent.task {user_id}' if user_id else 'agent.task', task_id)}"
+
+
+def is_same_task(request: SystemRequest, started: SystemRequest) -> bool:
+    """Whether a request asks for what another one under the same id has asked for."""
+    return all(getattr(request, name) == getattr(started, name) for name in _SAME)
 
 
 def choice_of(choice: WireToolChoice | None) -> ToolChoice:

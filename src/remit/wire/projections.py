@@ -6,7 +6,7 @@ Rule 3: the outcome, the loop state and the codes are those of core/failure.py; 
 """
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from remit.core.failure import ENDINGS, Ending
 from remit.core.journal.arrivals import ModelAnswered
@@ -59,6 +59,20 @@ Shown: TypeAlias = Callable[[RunState, PerformedStep, tuple[Message, ...]], tupl
 _CALLS = (StepKind.TOOL, StepKind.REFUSED)
 
 
+class LoopDepth(NamedTuple):
+    """How deep a loop stands, 0 for one that stands beneath no other, and how deep it and those beneath it may."""
+
+    depth: int
+    most: int
+
+
+def loop_depth(state: RunState) -> LoopDepth:
+    """How deep the loop of a run stands, by the wire and by the house together."""
+    manifest = pinned(state)
+    said = route_of(manifest.request).depth
+    return LoopDepth(manifest.depth + said, manifest.caps[Dimension.DEPTH] + said)
+
+
 def loop_entity(
     state: RunState, reading: Reading, *, text: Texts = by_digest, identity: AgentIdentity | None = None
 ) -> LoopEntity:
@@ -80,8 +94,8 @@ def loop_entity(
         started_at=moment(state.clock.started_at_ms),
         timeout_at=moment(state.clock.deadline_at_ms),
         parent_loop_id=_parent(manifest, route),
-        depth=manifest.depth + route.depth,
-        max_depth=manifest.caps[Dimension.DEPTH] + route.depth,
+        depth=loop_depth(state).depth,
+        max_depth=loop_depth(state).most,
         # What is under way goes on: the run pauses where it would order the next thing.
         pause_requested=is_paused and bool(state.commands.open),
         pause_requested_by=state.place.paused_by if is_paused else "",

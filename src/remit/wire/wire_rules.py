@@ -43,7 +43,7 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_texts import moment_ms
+from remit.wire.wire_texts import ZERO_MOMENT, moment_ms
 
 
 class ResponseStatus(StrEnum):
@@ -95,7 +95,9 @@ def needs(*fields: str) -> Rule:
 
     def rule(record: Record) -> Iterator[str]:
         for field in fields:
-            if not getattr(record, field):
+            value: object = getattr(record, field)
+            # The zero moment of other languages is none.
+            if not value or value == ZERO_MOMENT:
                 yield f"{field} is empty, and needed"
 
     return rule

@@ -7,6 +7,7 @@ import pytest
 
 from remit.adapters.cli.arguments.export_files import lines_in
 from remit.adapters.cli.arguments.inputs import InputUnusable
+from remit.core.journal.signing import Signer
 from remit.observe.proof import verify
 from tests.unit.adapters.desk import Desk
 
@@ -49,8 +50,9 @@ def test_a_turn_that_cannot_be_read_is_a_finding_and_no_crash(desk: Desk) -> Non
 
 def test_another_key_than_the_trusted_one_is_found_out(desk: Desk) -> None:
     desk.ended()
-    said = desk.say("verify", "last", "--key", "did:key:zSomebodyElse")
+    said = desk.say("verify", "last", "--key", Signer.generate().did)
     assert (said.code, "SIGNER_UNTRUSTED" in said.out) == (1, True)
+    assert desk.say("verify", "last", "--key", "did:key:zSomebodyElse").code == 2, "it spells no key"
 
 
 def test_an_export_verifies_and_replays_elsewhere_with_the_key_alone(desk: Desk) -> None:

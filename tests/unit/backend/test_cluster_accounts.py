@@ -115,9 +115,9 @@ def test_two_tenants_on_one_server_see_nothing_of_each_other(tmp_path: Path) -> 
             assert len(one) == len(other) == 1
             assert set(one).isdisjoint(other)
             assert await overheard(server.address) == []
-            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+            with pytest.raises(StoreUnusable, match="STORE_SHUT_OUT"):
                 await connect(server.address, name="stranger", signer=Signer.generate)
-            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+            with pytest.raises(StoreUnusable, match="STORE_SHUT_OUT"):
                 await connect(server.address, name="nobody")
 
         asyncio.run(story())
@@ -151,7 +151,7 @@ def test_an_agent_sends_what_its_statement_says_and_a_revoked_key_is_let_in_nowh
             with pytest.raises((NatsError, TimeoutError)):
                 await client.request("$JS.API.STREAM.MSG.GET.AGENT", json.dumps({"seq": 1}).encode(), timeout=0.2)
             await client.close()
-            with pytest.raises(StoreUnusable, match="STORE_UNREACHABLE"):
+            with pytest.raises(StoreUnusable, match="STORE_SHUT_OUT"):
                 await connect(server.address, name="gone", signer=lambda: gone)
 
         asyncio.run(story())
@@ -216,6 +216,17 @@ def test_a_tenant_or_a_key_that_cannot_be_one_is_refused() -> None:
     root = Signer.generate()
     with pytest.raises(RequestRejected, match="cannot name an account"):
         account_text("a.b", root.did, [])
-    with pytest.raises(RequestRejected, match="is no key"):
+    with pytest.raises(RequestRejected, match="spells no key"):
         account_text("acme", "bob", [])
     assert nkey_of("bob") == ""
+
+
+def test_a_key_that_the_servers_do_not_let_in_is_told_so_and_what_to_do(tmp_path: Path) -> None:
+    for name in ("root", "stranger"):
+        (tmp_path / name).mkdir()
+    root, stranger = FileKey(tmp_path / "root").signer, FileKey(tmp_path / "stranger").signer
+    with NatsServer(tmp_path / "nats", sync="1m", more=accounts(account_text("acme", root.did, []))) as nats:
+        with pytest.raises(StoreUnusable, match="STORE_SHUT_OUT") as refused:
+            ClusterStore.open(nats.address, tmp_path / "stranger")
+        assert stranger.did in refused.value.message
+        assert "remit keys admit" in refused.value.message

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from nats.aio.client import Client
 from nats.errors import TimeoutError as NatsTimeout
 
 from remit.backend.cluster.layout import ALIVE, TEXTS, log_subject, streams, token
+from remit.backend.cluster.server import connection
 from remit.backend.cluster.server.connection import (
     check_server,
     check_stream,
@@ -151,3 +153,23 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
     client = Beginning(no_leader, no_leader)
     with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*temporarily unavailable"):
         asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))
+
+
+def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    error: dict[str, object] = {
+        "code": 503,
+        "err_code": 10008,
+        "description": "JetStream system temporarily unavailable",
+    }
+    said = {"error": error}
+
+    async def answer(client: object, subject: str, question: object = None) -> dict[str, object]:
+        return said
+
+    monkeypatch.setattr(connection, "server_answer", answer)
+    monkeypatch.setattr(connection, "WRITE_S_MAX", 0.1)
+    with pytest.raises(StoreUnusable, match=r"STORE_UNREACHABLE.*none of its nodes leads"):
+        asyncio.run(prepare_streams(Client(), "nats://host:1"))
+    error |= {"err_code": 10039, "description": "JetStream not enabled for account"}
+    with pytest.raises(StoreUnusable, match=r"STORE_SERVER_LACKS.*not enabled for account"):
+        asyncio.run(prepare_streams(Client(), "nats://host:1"))

@@ -23,6 +23,7 @@ from remit.backend.embedded.owner.trusted_keys import (
 )
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import RequestRejected
+from remit.core.journal.signing import Signer
 from remit.core.journal.storage import Barrier, RunListing, StoreUnusable
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.stage import play
@@ -71,9 +72,12 @@ def test_a_store_whose_key_is_in_no_list_is_not_ours(tmp_path: Path, trusted: Tr
 
 def test_a_fingerprint_in_the_settings_stands_for_any_owner_of_the_files(tmp_path: Path, trusted: TrustList) -> None:
     fingerprint = load_signer(tmp_path).did
-    named = trust_named(f"{fingerprint}, did:key:zOther", trusted)
-    assert named == TrustList(trusted.path, frozenset({fingerprint, "did:key:zOther"}))
-    assert standing_of(tmp_path, named).signers == {fingerprint, "did:key:zOther"}
+    other = Signer.generate().did
+    named = trust_named(f"{fingerprint}, {other}", trusted)
+    assert named == TrustList(trusted.path, frozenset({fingerprint, other}))
+    assert standing_of(tmp_path, named).signers == {fingerprint, other}
+    with pytest.raises(RequestRejected, match=r"TRUST_LIST_UNUSABLE.*did:key:zOther.*spells no key"):
+        trust_named(f"{fingerprint}, did:key:zOther", trusted)
 
 
 def test_files_of_another_user_are_not_ours_unless_a_person_said_so(

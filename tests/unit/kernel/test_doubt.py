@@ -10,6 +10,7 @@ from remit.core.limits.boundary import At, Boundary, Condition, Then
 from remit.core.limits.budget import Budget
 from remit.core.schema.json_schema import Violation
 from remit.kernel.results.doubt import LOST
+from remit.observe.views.late_outcomes import in_doubt
 from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 
 
@@ -336,3 +337,46 @@ def test_a_flag_that_stops_the_run_stops_it_with_the_call_in_doubt() -> None:
     run.breaks_within("write", "vendor_risk")
     assert lawful(run).state.end.ending is Ending.UNSAFE_DETECTION
     assert len(run.state.commands.doubted) == 1
+
+
+def denied(run: Run) -> str:
+    """A call that was lost and that its tool says did not happen; gives its command."""
+    command = run.open(CallTool)[0]
+    run.loses()
+    run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.NO))
+    return command.id
+
+
+def test_a_call_that_returns_after_it_was_said_not_to_have_happened_is_told_once_and_settled_no_anew() -> None:
+    run = attempted("pay")
+    command_id = denied(run)
+    settled = len(run.all(rulings.CallSettled))
+    run.take(arrivals.ToolReturned(command_id, "paid", b""))
+    assert run.now(rulings.OutcomeContradicted) == [rulings.OutcomeContradicted(command_id)]
+    assert len(run.all(rulings.CallSettled)) == settled
+    assert (run.state.end.late[command_id].was_denied, run.state.end.late[command_id].content) == (True, "paid")
+    assert run.fault_of(arrivals.ToolReturned(command_id, "paid", b"")) is ArrivalFault.DUPLICATE
+    lawful(run)
+
+
+def test_a_call_that_returns_after_the_ending_contradicts_what_was_said_before_it() -> None:
+    run = attempted("pay")
+    command_id = denied(run)
+    run.take(arrivals.CancelRequested("ada"))
+    assert not any("returned after all" in warning for warning in in_doubt(run.state))
+    run.take(arrivals.ToolReturned(command_id, "paid", b""))
+    assert run.state.end.addenda == 1
+    assert any("pay" in told and "returned after all" in told and "twice" in told for told in in_doubt(run.state))
+
+
+def test_what_only_failed_again_contradicts_nothing() -> None:
+    run = attempted("pay")
+    command_id = denied(run)
+    assert run.fault_of(arrivals.ToolFailed(command_id, ErrorCode.TOOL_TIMEOUT)) is ArrivalFault.DUPLICATE
+
+
+def test_a_result_of_a_call_that_succeeded_is_a_duplicate() -> None:
+    run = attempted("pay")
+    command_id = run.open(CallTool)[0].id
+    run.returns("pay")
+    assert run.fault_of(arrivals.ToolReturned(command_id, "paid", b"")) is ArrivalFault.DUPLICATE

@@ -377,3 +377,26 @@ async def letters_of(workers: Crew, count: int) -> list[DeadLetter]:
         return found if len(found) >= count else None
 
     return await at_last(letters)
+
+
+@pytest.mark.slow
+def test_who_answers_waits_for_the_next_rest_although_no_worker_holds_the_run_just_now(tmp_path: Path) -> None:
+    async def story() -> None:
+        till = Till()
+        till.may_pay.set()
+        async with crew(tmp_path, till.kit()) as workers:
+            driver, _ = await workers.drives()
+            await workers.performs("model")
+            program = await workers.program()
+            asks = await program.run(asking("Please pay."), workers.kit)
+            await driver.leave()
+            run_id = await approved(program, asks)
+            waiting = asyncio.ensure_future(program.rested(run_id))
+            await asyncio.sleep(0.5)
+            assert not waiting.done(), "no worker drives it, and one will"
+            await workers.drives()
+            await workers.performs("tool")
+            await waiting
+            assert (await program.result(run_id)).terminal_code is Ending.SUCCESS
+
+    play(story())

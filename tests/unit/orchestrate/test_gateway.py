@@ -120,19 +120,24 @@ def test_a_task_brings_context_tools_depth_and_a_model_that_this_worker_has() ->
         refusal = await broker.said_under("user.response.cli.c1", type="error", in_reply_to="t2")
         assert "gpt-0" in refusal["content"]
 
+    asyncio.run(_asked(story, asked, {"text": "It is blue."}))
+
+
+async def _asked(
+    story: Callable[[PaperBroker], Awaitable[None]], asked: list[ModelRequest], *replies: dict[str, Any]
+) -> None:
+    """Play a story, and note what the model is asked."""
+
     class Listening(ScriptedEngine):
         async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
             asked.append(request)
             return await super().infer(request, on_chunk)
 
-    async def main() -> None:
-        async with remit.open(memory=True) as system:
-            broker, kit = PaperBroker(), kit_of()
-            kit = replace(kit, engines={"scripted": Listening([{"text": "It is blue."}])})
-            async with serving(system, broker, work=WireWork(kit, rules=RULES)):
-                await story(broker)
-
-    asyncio.run(main())
+    async with remit.open(memory=True) as system:
+        broker, kit = PaperBroker(), kit_of()
+        kit = replace(kit, engines={"scripted": Listening(list(replies))})
+        async with serving(system, broker, work=WireWork(kit, rules=RULES)):
+            await story(broker)
 
 
 @pytest.mark.req("3.11")
@@ -496,3 +501,60 @@ def test_nobody_but_a_gateway_tells_what_becomes_of_loops() -> None:
         assert await broker.until(lambda: broker.dead.get(deep)) == "WIRE_SUBJECT_INVALID"
 
     played(story)
+
+
+def test_an_id_is_its_senders_own_and_another_task_under_it_is_answered() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Say one.", user_id="eve", channel_id="c9")
+        await broker.said_under("agent.complete.", user_id="eve")
+        broker.task("t1", "Say one.")
+        mine = await broker.said_under("agent.complete.", user_id="ann")
+        other = broker.task("t1", "And now?")
+        await broker.until(lambda: broker.dead.get(other))
+        assert broker.dead[other] == "WIRE_ID_TAKEN"
+        refusal = await broker.said_under("user.response.cli.c1", type="error", in_reply_to="t1")
+        assert mine["loop_id"] in refusal["content"]
+        for user, words in (("eve", "Say one."), ("ann", "Say one.")):
+            await broker.until(partial(broker.ended.get, broker.words("m1", words, user_id=user)))
+        another = broker.words("m1", "And now?")
+        await broker.until(lambda: broker.dead.get(another))
+        assert broker.dead[another] == "WIRE_ID_TAKEN"
+        await broker.until(lambda: len(broker.under("agent.created.")) == 4)
+
+    played(story, {"when": "now", "text": "two"}, {"when": "Say one", "text": "one"})
+
+
+@pytest.mark.req("3.24")
+def test_the_depth_of_a_loop_follows_from_its_parent_which_is_its_users_own() -> None:
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t0", "Say one.", max_depth=2)
+        above = (await broker.said_under("agent.complete.", task_id="t0"))["loop_id"]
+        for depth in (1, 2):
+            broker.task(f"t{depth}", "Say one.", parent_loop_id=above)
+            above = (await broker.said_under("agent.complete.", task_id=f"t{depth}"))["loop_id"]
+            entity = await broker.entity(above, state="complete")
+            assert (entity["depth"], entity["max_depth"]) == (depth, 2)
+        for task_id, said, code in (
+            ("t3", {}, "WIRE_RULE_BROKEN"),
+            ("t4", {"max_depth": 9}, "WIRE_RULE_BROKEN"),
+            ("t5", {"user_id": "eve"}, "WIRE_LOOP_UNKNOWN"),
+        ):
+            sent = broker.task(task_id, "Say one.", parent_loop_id=above, **said)
+            await broker.until(partial(broker.dead.get, sent))
+            assert broker.dead[sent] == code
+
+    played(story, {"text": "one"})
+
+
+@pytest.mark.req("3.4")
+def test_what_the_wire_leaves_out_of_a_request_is_what_its_model_is_asked_with() -> None:
+    asked: list[ModelRequest] = []
+
+    async def story(broker: PaperBroker) -> None:
+        broker.task("t1", "Say one.")
+        await broker.said_under("agent.complete.")
+        told = await broker.said_under("agent.request.")
+        assert (told["temperature"], told["max_tokens"]) == (0.2, 4096)
+        assert (asked[0].temperature, asked[0].max_tokens) == (0.2, 4096)
+
+    asyncio.run(_asked(story, asked, {"text": "one"}))

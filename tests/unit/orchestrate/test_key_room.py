@@ -15,8 +15,8 @@ from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
-from remit.orchestrate.gateway.key_room import FRESH_MS, ROLES, STALE_MS_MAX, KeyRoom, SealedLine
-from remit.wire.credentials import KeyEntry, revoke
+from remit.orchestrate.gateway.key_room import FRESH_MS, ROLES, STALE_MS_MAX, KeyRoom, SealedLine, account_text
+from remit.wire.credentials import KeyEntry, issue, revoke
 from remit.wire.deliveries import HandedMessage
 from tests.unit.orchestrate.paper_broker import RULES, PaperBroker, kit_of
 
@@ -178,3 +178,41 @@ def test_a_sealed_gateway_starts_what_an_admitted_key_signed_and_nothing_else() 
             await gateway.close()
 
     played(story)
+
+
+def bad_names() -> list[str]:
+    good = Signer.generate().did
+    return ["did:key:zzz", f"{good},", good[:-1], "nonsense", ""]
+
+
+@pytest.mark.parametrize("name", bad_names(), ids=["short", "with a comma", "cut", "no did", "empty"])
+def test_what_spells_no_key_is_not_admitted(name: str) -> None:
+    deployment = Deployment()
+    with pytest.raises(RequestRejected) as refused:
+        asyncio.run(deployment.room.admit(name, may=("agent.task.*",)))
+    assert refused.value.code == "KEYS_UNKNOWN"
+    assert not deployment.shelf.entries
+
+
+def test_a_name_that_was_admitted_and_spells_no_key_is_left_out_of_accounts_and_can_be_taken_back() -> None:
+    deployment = Deployment()
+
+    async def story() -> None:
+        now_ms = deployment.clock.now_ms()
+        stated = issue(
+            deployment.root,
+            "did:key:zzz",
+            capability_id="c",
+            tenant="*",
+            may=("agent.task.*",),
+            not_before_ms=now_ms,
+            expires_at_ms=now_ms + 60_000,
+        )
+        await deployment.shelf.keep("did:key:zzz", encode_record(KeyEntry(name="typo", statement=stated)))
+        listed = await deployment.room.listed()
+        assert [key.did for key in listed] == ["did:key:zzz"]
+        assert account_text("t", deployment.root.did, listed).count("nkey:") == 1
+        await deployment.room.revoke("did:key:zzz", why="typo")
+        assert [key.is_revoked for key in await deployment.room.listed()] == [True]
+
+    asyncio.run(story())

@@ -22,7 +22,7 @@ from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.setup.kit import Kit
-from remit.tool.call import performing
+from remit.tool.call import performing, permit
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import Stop
 from remit.tool.call.threads import THREADS_MAX, Threads
@@ -51,9 +51,13 @@ class Desk:
         self.executor = ToolExecutor(ProcessResources(inline, vault, on_late=lambda *heard: self.late.append(heard)))
         self.called: CallTool | None = None
 
-    async def call(self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000) -> Report:
+    async def call(
+        self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000, is_mutating: bool = False
+    ) -> Report:
         """Have a tool called."""
-        command = CallTool("1.1", "call", name, "version", arguments, b"hash", KEY, timeout_ms, ())
+        command = CallTool(
+            "1.1", "call", name, "version", arguments, b"hash", KEY, timeout_ms, (), mutating=is_mutating
+        )
         self.called = command
         return await self.executor.call(ToolErrand(SENDER, command), self.kit)
 
@@ -460,3 +464,91 @@ def test_a_call_whose_arguments_hold_a_secret_is_not_made(value: str) -> None:
 def test_a_call_that_names_a_redacted_secret_is_made() -> None:
     report = play(Desk(made(keyed), vault=VAULT).call("keyed", '{"text":"[secret TOKEN]"}'))
     assert isinstance(report, ToolSaid)
+
+
+def counted() -> tuple[list[str], Tool]:
+    """A tool that changes something, and what it was called for."""
+    done: list[str] = []
+
+    def pay() -> str:
+        """Pay."""
+        done.append("paid")
+        return "paid"
+
+    return done, made(pay)
+
+
+class Slow:
+    """Claims of which the first takes longer than leave lasts, as for a process that was stopped; and whether it still holds."""
+
+    def __init__(self, *, holds: bool) -> None:
+        self.holds, self.claimed = holds, 0
+
+    async def claim(self, run_id: str, command_id: str) -> bool:
+        self.claimed += 1
+        if self.claimed == 1:
+            await asyncio.sleep(0.1)
+        return True
+
+    async def is_wanted(self, run_id: str, command_id: str) -> bool:
+        return self.holds
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_call_whose_claim_took_long_is_made_only_if_it_is_still_wanted(
+    holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(permit, "PERMIT_S", 0.05)
+    done, one = counted()
+    desk, slow = Desk(one), Slow(holds=holds)
+    desk.executor = ToolExecutor(ProcessResources(inline, claim=slow.claim, is_wanted=slow.is_wanted))
+    report = play(desk.call("pay", is_mutating=True))
+    assert (done, slow.claimed) == ((["paid"], 2) if holds else ([], 1))
+    assert isinstance(report, ToolSaid if holds else ToolBroke)
+
+
+@pytest.mark.parametrize("kind", ["in a thread", "on the loop"])
+def test_a_process_that_stood_still_between_the_claim_and_the_call_does_not_make_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, one = counted()
+
+    async def pay() -> str:
+        """Pay."""
+        done.append("paid")
+        return "paid"
+
+    desk = Desk(one if kind == "in a thread" else made(pay))
+    slow = Slow(holds=True)
+    slow.claimed = 1
+    desk.executor = ToolExecutor(ProcessResources(inline, claim=slow.claim, is_wanted=slow.is_wanted))
+    ages = iter([0.0, 60.0, 60.0])
+    monkeypatch.setattr(permit.Permit, "age_s", property(lambda _: next(ages)))
+    report = play(desk.call("pay", is_mutating=True))
+    assert done == []
+    assert isinstance(report, ToolBroke)
+    assert (report.code, report.is_unknown) == (ErrorCode.CANCELLED_SIGNAL, False)
+    assert "60.0 s passed since it was let begin" in report.error
+
+
+def test_a_no_about_a_call_that_still_goes_on_here_is_not_believed() -> None:
+    may_end = threading.Event()
+
+    def pay() -> str:
+        """Pay."""
+        may_end.wait(10)
+        return "paid"
+
+    async def story() -> None:
+        desk = Desk(made(pay, reconcile=lambda key: Happened.NO))
+        report = await desk.call("pay", timeout_ms=50)
+        assert isinstance(report, ToolBroke)
+        account = await desk.reconcile("pay")
+        assert isinstance(account, ToolAccounted)
+        assert account.happened is Happened.UNKNOWN
+        assert "still running" in account.why
+        may_end.set()
+        await until(lambda: bool(desk.late))
+        assert await desk.reconcile("pay") == ToolAccounted("2.1", Happened.NO)
+
+    play(story())

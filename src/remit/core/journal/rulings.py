@@ -162,6 +162,15 @@ class OutcomeDoubted(Record, tag=True):
     raised: tuple[str, ...] = ()
 
 
+class OutcomeContradicted(Record, tag=True):
+    """A call that was said not to have happened has returned after all: its effect may have happened twice by now.
+
+    It stays settled as it is, and a person should look.
+    """
+
+    command_id: str
+
+
 class QuestionSettled(Record, tag=True):
     """A question to a person was answered, expired or was withdrawn. `releases` widens the caps by so much."""
 
@@ -419,4 +428,5 @@ Ruling: TypeAlias = (
     | EffectUnallowed
     | RunEnded
     | ChildReleased
+    | OutcomeContradicted
 )

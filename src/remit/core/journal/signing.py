@@ -208,6 +208,11 @@ def _did_of(public: bytes) -> str:
     return DID + "".join(reversed(letters))
 
 
+def is_did(name: str) -> bool:
+    """Whether a name spells the public key of a signer."""
+    return _public_bytes(name) is not None
+
+
 def nkey_of(did: str) -> str:
     """A key as NATS servers spell the keys of users; empty where the name spells none."""
     public = _public_bytes(did)

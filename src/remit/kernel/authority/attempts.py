@@ -77,6 +77,8 @@ def _told(trace: CallTrace) -> str:
 
 def _known(state: RunState, command_id: str, trace: CallTrace) -> str:
     """How far an earlier attempt is known to have got."""
+    if command_id in state.end.late:
+        return "it was said not to have happened, and returned after all"
     if is_done_unseen(trace):
         return HAPPENED_UNSEEN
     if trace.rung is Rung.COMMITTED:

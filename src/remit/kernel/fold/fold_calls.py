@@ -125,6 +125,21 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
     state.end.late[command.id] = late
 
 
+def outcome_contradicted(state: RunState, ruling: rulings.OutcomeContradicted, arrival: Arrival) -> None:
+    """Keep what a call returned that was settled as not done: it is shown, and counts for nothing."""
+    assert isinstance(arrival, ToolReturned), "only what returned contradicts that it was not done"
+    state.end.addenda += state.end.ending is not None
+    state.end.late[ruling.command_id] = LateOutcome(
+        seq=state.seq,
+        code=contradicted_by(arrival),
+        reason=arrival.refuted or unfit_result(arrival),
+        duration_ms=arrival.duration_ms,
+        content=arrival.content,
+        is_returned=True,
+        was_denied=True,
+    )
+
+
 def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:
     for flag in ruling.lowered:
         state.calls.flags.pop(flag, None)

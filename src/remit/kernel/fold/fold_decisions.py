@@ -31,6 +31,7 @@ from remit.kernel.fold.fold_calls import (
     fallback_chosen,
     open_command,
     outcome_came_late,
+    outcome_contradicted,
     outcome_doubted,
     recount,
 )
@@ -363,6 +364,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.CallsFiltered: calls_filtered,
     rulings.FallbackChosen: fallback_chosen,
     rulings.ApprovalCounted: _count_approval,
+    rulings.OutcomeContradicted: outcome_contradicted,
     rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,

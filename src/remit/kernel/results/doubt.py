@@ -2,13 +2,16 @@
 
 Rule 1: a call in doubt stays open until its late outcome, its tool's own account, or a person settles it.
 Rule 2: its tool is asked first, if it can be; then a person. When neither can be asked, the run ends for review.
-Rule 3: while the run is paused nothing is asked; the resume asks.
+Rule 3: what was said not to have happened, by its tool, its performer or a person, and returns after all, is told: the call
+        stays settled, and its effect may have happened twice.
+Rule 4: while the run is paused nothing is asked; the resume asks.
 """
 
 from remit.core.failure import Ending, ErrorCode
+from remit.core.journal.arrivals import ToolReturned
 from remit.core.journal.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.journal.proposed_call import ProposedCall
-from remit.core.journal.rulings import OutcomeDoubted
+from remit.core.journal.rulings import OutcomeContradicted, OutcomeDoubted, Rung
 from remit.core.limits.boundary import At
 from remit.core.run.halt import HELD_BACK
 from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, attempts_at
@@ -16,7 +19,7 @@ from remit.kernel.authority.policy import condition_stop
 from remit.kernel.budget.spend import lacking
 from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
-from remit.kernel.state import inquiries
+from remit.kernel.state import RunState, inquiries
 from remit.kernel.tally import Tally
 
 # The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
@@ -25,6 +28,8 @@ LOST = "OUTCOME_LOST"
 WITHHELD = "CALL_WITHHELD"
 # What a settled call says when it is known not to have happened: it failed, and the world is as it was.
 NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
+# What calls are settled with that did not happen, as their tool, their performer or a person says.
+_NOT_DONE = (NOT_DONE, ErrorCode.TOOL_UNAVAILABLE, ErrorCode.CANCELLED_SIGNAL)
 
 
 def doubt(tally: Tally, command: CallTool, reason: str, said: str = "", raised: tuple[str, ...] = ()) -> str | None:
@@ -82,6 +87,19 @@ def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
     key = (command.tool, command.arguments_hash)
     earlier = [effect for effect in tally.manifest.earlier if (effect.tool, effect.arguments_hash) == key]
     return tuple([f"run {effect.run_id} says of it in turn {effect.seq}: {effect.how}" for effect in earlier])
+
+
+def contradicts(state: RunState, arrival: ToolReturned) -> bool:
+    """Whether a call that was settled as not done has returned after all, which was not told before."""
+    trace = state.calls.made.get(arrival.command_id)
+    if trace is None or not trace.mutating or trace.rung is not Rung.OBSERVED or trace.code not in _NOT_DONE:
+        return False
+    return arrival.command_id not in state.commands.open and arrival.command_id not in state.end.late
+
+
+def note_contradiction(tally: Tally, arrival: ToolReturned) -> None:
+    """Tell that a call which was said not to have happened has returned."""
+    tally.rule(OutcomeContradicted(arrival.command_id))
 
 
 def inquire_all(tally: Tally) -> str | None:

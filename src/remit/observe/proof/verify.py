@@ -23,6 +23,7 @@ from remit.core.journal.rulings import (
     ChildReleased,
     CommandSettled,
     EffectUnallowed,
+    OutcomeContradicted,
     OutcomeDoubted,
     QuestionSettled,
     RunEnded,
@@ -42,7 +43,7 @@ from remit.observe.proof.findings import Fault, Finding, Verification
 FINDINGS_MAX = 100
 
 # What an ended run may still decide: to note what came late, to keep an entry for its session, to fork itself.
-_AFTER_THE_ENDING = (AddendumNoted, EffectUnallowed, SessionEntryKept, ForkRun)
+_AFTER_THE_ENDING = (AddendumNoted, OutcomeContradicted, EffectUnallowed, SessionEntryKept, ForkRun)
 _SETTLING = (CommandSettled, CallSettled, QuestionSettled, OutcomeDoubted, ChildHeld, ChildReleased)
 
 

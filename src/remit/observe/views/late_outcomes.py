@@ -2,7 +2,8 @@
 
 Rule 1: of each effect that an ending names as in doubt exactly one thing is told, wherever it is told: that it is unknown what
         became of it, or what its tool said after the ending, and in which turn.
-Rule 2: what was found out changes nothing about the ending: nothing is committed after it.
+Rule 2: of a call that was said not to have happened and returned after all, that is told, as of one of which nothing else is.
+Rule 3: what was found out changes nothing about the ending: nothing is committed after it.
 """
 
 from collections.abc import Mapping
@@ -44,7 +45,8 @@ def in_doubt(state: RunState, below: EffectsBeneath = NOTHING_BELOW) -> tuple[st
     """The effects that a run ended over, for which it is unknown whether they happened."""
     known = {**found_since(state), **below.found}
     doubted = listed_effects(effects_in_doubt(state))
-    left = [claim for claim in state.end.doubted if claim in known or claim in doubted]
+    denied = {_claim_of(state, command_id) for command_id, late in state.end.late.items() if late.was_denied}
+    left = [claim for claim in (*state.end.doubted, *denied) if claim in known or claim in doubted]
     every = dict.fromkeys((*left, *below.doubted, *below.found))
     return tuple([known[claim].told if claim in known else doubt_told(claim) for claim in every])
 
@@ -56,11 +58,16 @@ def found_since(state: RunState) -> dict[str, FoundOutcome]:
     doubted = listed_effects(effects_in_doubt(state))
     found: dict[str, FoundOutcome] = {}
     for command_id, late in state.end.late.items():
-        trace = state.calls.made[command_id]
-        (claim,) = listed_effects({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
-        if claim not in doubted:
+        if (claim := _claim_of(state, command_id)) not in doubted:
             found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
     return found
+
+
+def _claim_of(state: RunState, command_id: str) -> str:
+    """The name of the effect of a call, as endings give it."""
+    trace = state.calls.made[command_id]
+    (claim,) = listed_effects({(trace.tool, trace.arguments_hash): OUTCOME_UNKNOWN})
+    return claim
 
 
 def joined_outcomes(before: FoundOutcome | None, then: FoundOutcome) -> FoundOutcome:
@@ -79,11 +86,18 @@ def doubt_told(claim: str) -> str:
 
 def late_told(claim: str, late: LateOutcome) -> str:
     """What a caller is told of an effect whose outcome came after the ending."""
+    if late.was_denied:
+        return f"{claim} {late_outcome(late)}"
     return f"{claim} was under way when the run ended; it {late_outcome(late)}"
 
 
 def late_outcome(late: LateOutcome) -> str:
     """What became of a call, as was told after the ending; a sentence about it, without its name."""
+    if late.was_denied:
+        twice = "what it was to change may have been done twice: find out"
+        return (
+            f"was said not to have happened and returned after all (turn {late.seq}): {_shown(late.content)}; {twice}"
+        )
     if not late.is_returned:
         why = f": {late.reason}" if late.reason else ""
         return f"did not happen, as its tool said after the end (turn {late.seq}){why}"

@@ -92,13 +92,13 @@ class Carrier:
         if self._forgetting:
             await asyncio.wait(list(self._forgetting))
 
-    async def __call__(self, live: Live, command: Command) -> Report:
+    async def __call__(self, live: Live, command: Command, attempt: int = 1) -> Report:
         """What a worker reports of a command; raises PerformerLost where no worker can tell."""
         errand, texts = packed(await self._prepared(live, command))
         for digest, text in texts:
             await self._blobs.put(digest, text)
         data, lane, lost = encode_errand(errand), lane_of(live, command), 0
-        name = ErrandName(live.run_id, command.id)
+        name = ErrandName(live.run_id, command.id, attempt)
         while True:
             stored = await self._waited(name, lane, data, is_new=self._is_new(live, name))
             report = self._read(live, command, stored)

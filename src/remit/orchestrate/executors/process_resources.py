@@ -25,8 +25,9 @@ async def _free(run_id: str, command_id: str) -> bool:
 class ProcessResources:
     """Long texts, secrets, halts and the time, as they are at hand here.
 
-    `claim` says whether a call that changes something may begin, and `on_late` is told of an outcome that comes when
-    no caller waits for it any more.
+    `claim` says whether a call that changes something may begin, and `is_wanted` whether one whose claim took long still may
+    (None where no other process gives a call up). `on_late` is told of an outcome that comes when no caller waits for it any
+    more.
     """
 
     text: Callable[[Text], Awaitable[str]]
@@ -38,3 +39,4 @@ class ProcessResources:
     claim: Callable[[str, str], Awaitable[bool]] = _free
     # Who hears what models say; None where none can.
     bus: Bus | None = None
+    is_wanted: Callable[[str, str], Awaitable[bool]] | None = None

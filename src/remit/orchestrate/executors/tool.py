@@ -5,7 +5,8 @@ Rule 2: the outcome of a call that no caller waits for any more is still reporte
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
 Rule 4: no report holds a secret of the vault, no matter which tool sent it and when it comes.
 Rule 5: a handle in the arguments is filled in just before the call; where its value is gone, nothing is called.
-Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and the one it wants to tell
+Rule 6: a tool's no about a call that was abandoned here and still goes on is not believed.
+Rule 7: a call whose arguments hold a secret is not made: the model should never have had it, and the one it wants to tell
         it to would have it too.
 """
 
@@ -34,6 +35,7 @@ from remit.orchestrate.setup.kit import Kit
 from remit.tool.call.hooks import reconcile
 from remit.tool.call.outcomes import Performed, ToolFault
 from remit.tool.call.performing import Attempt, Late, perform
+from remit.tool.call.permit import Permit
 from remit.tool.call.threads import THREADS_MAX
 
 _MS_PER_S = 1_000
@@ -121,15 +123,25 @@ class ToolExecutor:
             raise
         return _said(command, performed, _since(began_s, now_s()))
 
-    async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
-        """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
+    async def _pass(self, errand: ToolErrand, has_waited: bool) -> Permit | None:  # noqa: FBT001  # as every gate is told
+        """Leave for a call that is about to begin; raises where it may not: it was halted meanwhile, or taken back.
+
+        Where the claim took long, a server was slow or this process stood still: whether the call is still wanted is asked.
+        """
         sender, command, halts = errand.sender, errand.command, self._resources.halts
         if has_waited and halts is not None:
             halt = halts.stopping_any((*sender.scopes, tool_scope(command.tool)))
             if halt is not None:
                 raise HaltStands(halt)
-        if command.mutating and not await self._resources.claim(sender.run_id, command.id):
-            raise Revoked
+        while command.mutating:
+            permit, is_wanted = Permit(), self._resources.is_wanted
+            if not await self._resources.claim(sender.run_id, command.id):
+                raise Revoked
+            if is_wanted is None or permit.is_fresh:
+                return None if is_wanted is None else permit
+            if not await is_wanted(sender.run_id, command.id):
+                raise Revoked
+        return None
 
     async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
         """What the tool is called with, its handles filled in; or why it is not called."""
@@ -197,7 +209,14 @@ class ToolExecutor:
             account = await within(command.timeout_ms, reconcile(tool, key=command.key, arguments=arguments))
         except TimeRanOut:
             return ToolAccounted(command.id, Happened.UNKNOWN)
+        if account.happened is Happened.NO and self._goes_on(errand.sender.run_id, command.about):
+            why = f"{command.tool} says that it did not happen, and its function was abandoned and is still running"
+            return ToolAccounted(command.id, Happened.UNKNOWN, why=why)
         return ToolAccounted(command.id, account.happened, account.content, account.why)
+
+    def _goes_on(self, run_id: str, command_id: str) -> bool:
+        """Whether a call was abandoned here and its function is still running."""
+        return any((call.run_id, call.command_id) == (run_id, command_id) for call in self.abandoned)
 
     def _leave(self, errand: ToolErrand, attempt: Attempt) -> None:
         """Keep an eye on a call that was cut off; what it comes to is told when it is known."""

@@ -2,8 +2,10 @@
 
 Rule 1: whatever is done is done for the sender, as a principal of the gateway's tenant, with the scopes that the channel's
         permissions give; the run itself judges everything else.
-Rule 2: a task that comes twice starts one loop; a signal that comes twice is heard once.
-Rule 3: what a sender may know of loops is read when it is asked for, from the journal: an answer is never held against a
+Rule 2: a task that comes twice starts one loop; a signal that comes twice is heard once. Another task under an id that its
+        sender has used before is refused, and answered.
+Rule 3: the depth of a loop follows from the loop above it, which is its user's own.
+Rule 4: what a sender may know of loops is read when it is asked for, from the journal: an answer is never held against a
         card that is out of date.
 """
 
@@ -52,12 +54,23 @@ from remit.wire.channels import (
     principal_of,
     scopes_of,
 )
-from remit.wire.inbound import WIRE_LOOP_UNKNOWN, PrebuiltContext, TaskOrder, session_of_task, signal_of, start_of_task
+from remit.wire.inbound import (
+    WIRE_LOOP_UNKNOWN,
+    PrebuiltContext,
+    TaskOrder,
+    is_same_task,
+    session_of_task,
+    signal_of,
+    start_of_task,
+)
+from remit.wire.payloads import WIRE_RULE_BROKEN
+from remit.wire.projections import loop_depth
 from remit.wire.replies import Destination, reply, sender_of
 from remit.wire.wire_records import SignalMessage, TaskMessage, UserMessage, UserResponse, WireSignal
 from remit.wire.wire_rules import ResponseType
 
 WIRE_MODEL_UNKNOWN = "WIRE_MODEL_UNKNOWN"
+WIRE_ID_TAKEN = "WIRE_ID_TAKEN"
 
 # Who speaks where a task or a signal names no user: any client that the broker let in.
 ANYBODY = "nats"
@@ -122,9 +135,8 @@ class Clerk:
         permissions, groups = rules.permissions_in(task.channel_type), rules.groups_of(user_id)
         if not may_do(permissions, Permission.SUBMIT, user_id, groups):
             raise lacks(user_id, Permission.SUBMIT)
-        if task.parent_loop_id and await self._card(task.parent_loop_id) is None:
-            message = f"parent loop {task.parent_loop_id[:80]!r} is not known here; leave parent_loop_id out to begin a new one"
-            raise RequestRejected(WIRE_LOOP_UNKNOWN, message, {"loop_id": task.parent_loop_id[:80]})
+        if task.parent_loop_id:
+            task = await self._beneath(task, user_id)
         session_id = ""
         if task.loop_id:
             card = await self._card(task.loop_id)
@@ -135,6 +147,19 @@ class Clerk:
         scopes = scopes_of(permissions, user_id, groups)
         principal = self._principal(user_id, scopes, task.channel_type)
         await self._submit(start_of_task(task, session_id=session_id), principal)
+
+    async def _beneath(self, task: TaskMessage, user_id: str) -> TaskMessage:
+        """A task as deep as its parent says, and no deeper than that may go."""
+        card = await self._card(task.parent_loop_id)
+        if card is None or not is_same_person(card.user_id or ANYBODY, user_id):
+            message = f"parent loop {task.parent_loop_id[:80]!r} is not known here; leave parent_loop_id out to begin a new one"
+            raise RequestRejected(WIRE_LOOP_UNKNOWN, message, {"loop_id": task.parent_loop_id[:80]})
+        above = loop_depth((await self._loops.whole(task.parent_loop_id)).state)
+        depth, most = max(task.depth, above.depth + 1), min(task.max_depth or above.most, above.most)
+        if depth > most:
+            message = f"a loop beneath {task.parent_loop_id[:80]!r} has depth={depth}, which exceeds max_depth={most}"
+            raise RequestRejected(WIRE_RULE_BROKEN, message, {"loop_id": task.parent_loop_id[:80]})
+        return replace(task, depth=depth, max_depth=most)
 
     async def _submit(self, order: TaskOrder, principal: Principal) -> None:
         work, request = self._work, order.request
@@ -149,11 +174,21 @@ class Clerk:
         self.learn((await self._loops.whole(run_id)).state)
 
     async def _is_started(self, order: TaskOrder) -> bool:
-        """Whether the loop of a task was begun when it came before."""
-        session = await self._system.store.catalogue.session(order.request.session_id, tenant_id=self._work.tenant_id)
-        for entry in session[-1:]:
+        """Whether the loop of a task was begun when it came before; raises where its id began another."""
+        request = order.request
+        session = await self._system.store.catalogue.session(request.session_id, tenant_id=self._work.tenant_id)
+        # A session that a task begins has it first; one that it continues, among its latest.
+        for entry in session[-1:] if order.continues else session[:1]:
             started = pinned((await self._loops.whole(entry.run_id)).state).request
-            return started.request_id == order.request.request_id
+            if started.request_id != request.request_id:
+                continue
+            if not is_same_task(request, started):
+                name = request.request_id[:80]
+                message = (
+                    f"id {name!r} began loop {entry.run_id}, which was asked something else; send another id for this"
+                )
+                raise RequestRejected(WIRE_ID_TAKEN, message, {"loop_id": entry.run_id})
+            return True
         return False
 
     def _kit_for(self, order: TaskOrder) -> Kit:
@@ -200,7 +235,7 @@ class Clerk:
             own = f"{message.channel_type}/{message.channel_id}/{message.message_id}"
             order = start_of_task(
                 meaning.task,
-                session_id=meaning.session_id or session_of_task(own),
+                session_id=meaning.session_id or session_of_task(own, message.user_id),
                 thread_id=meaning.thread_id,
                 message_id=meaning.message_id,
             )

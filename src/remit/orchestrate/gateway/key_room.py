@@ -16,7 +16,7 @@ from typing import Protocol
 from remit.core.durations import DAY_MS
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.journal.codec import decode_record, encode_record
-from remit.core.journal.signing import DID, Signer, nkey_of
+from remit.core.journal.signing import DID, Signer, is_did, nkey_of
 from remit.core.journal.storage import StoreUnusable
 from remit.core.record import Record
 from remit.core.regex import regex
@@ -120,6 +120,8 @@ class KeyRoom:
     """The keys of a deployment, as one holder of a key sees them."""
 
     def __init__(self, shelf: Shelf, signer: Signer, clock: Clock, root: str = "") -> None:
+        if root:
+            _check_did(root)
         self._shelf, self._signer, self._clock = shelf, signer, clock
         self.root, self.own = root or signer.did, signer.did
         self.roles = ROLES
@@ -151,7 +153,7 @@ class KeyRoom:
 
     async def revoke(self, did: str, *, why: str) -> Revocation:
         """Believe a key nothing any more; raises RequestRejected where it is not there, or not the caller's to revoke."""
-        _check_did(did)
+        # One that an earlier version admitted although it spells no key is taken back like any other.
         if did != self._signer.did:
             self._expect_root("revokes keys of others", await self._entries())
         if did not in {key.did for key in await self.listed()} and did != self._signer.did:
@@ -259,8 +261,9 @@ class SealedLine:
 
 
 def _check_did(did: str) -> None:
-    if not did.startswith(DID):
-        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with {DID}, as `remit keys` shows it")
+    if not is_did(did):
+        message = f"{did[:80]!r} spells no key; one begins with {DID}, and `remit keys` of its machine shows it"
+        raise RequestRejected(KEYS_UNKNOWN, message)
 
 
 class AccountLimits(Record, kw_only=True):
@@ -278,12 +281,17 @@ STANDARD_LIMITS = AccountLimits()
 
 
 def account_text(tenant: str, root: str, keys: Sequence[KnownKey], limits: AccountLimits = STANDARD_LIMITS) -> str:
-    """The account of a tenant as the configuration of a server has it; raises RequestRejected for a name that cannot be one."""
+    """The account of a tenant as the configuration of a server has it; raises RequestRejected for a name that cannot be one.
+
+    An admitted name that spells no key is left out: servers let nobody in by it, and would refuse the whole configuration.
+    """
     if not _NAME.fullmatch(tenant):
         message = f"tenant {tenant[:80]!r} cannot name an account; use letters, digits, - and _, 64 at most"
         raise RequestRejected(KEYS_UNKNOWN, message)
-    users = [f"    {{ nkey: {_nkey(root)} }}  # the key of the deployment"]
-    users += [_user(key) for key in keys if not key.is_revoked and key.did != root and key.tenant in ("*", tenant)]
+    _check_did(root)
+    users = [f"    {{ nkey: {nkey_of(root)} }}  # the key of the deployment"]
+    admitted = [key for key in keys if not key.is_revoked and key.did != root and is_did(key.did)]
+    users += [_user(key) for key in admitted if key.tenant in ("*", tenant)]
     lines = [
         f"{tenant}: {{",
         f"  jetstream: {_reserved(limits)}",
@@ -313,7 +321,7 @@ def _user(key: KnownKey) -> str:
     else:
         permissions = f"publish: {{ allow: {_listed((*key.may, *_LOOKS))} }}, subscribe: {{ allow: {_listed(_HEARD)} }}"
     said = " ".join(key.name.split()) if key.name.isprintable() else ""
-    return f"    {{ nkey: {_nkey(key.did)}, permissions: {{ {permissions} }} }}" + (f"  # {said}" if said else "")
+    return f"    {{ nkey: {nkey_of(key.did)}, permissions: {{ {permissions} }} }}" + (f"  # {said}" if said else "")
 
 
 def _is_within(key: KnownKey, part: Sequence[str]) -> bool:
@@ -323,10 +331,3 @@ def _is_within(key: KnownKey, part: Sequence[str]) -> bool:
 
 def _listed(subjects: Sequence[str]) -> str:
     return "[" + ", ".join(f'"{subject}"' for subject in subjects) + "]"
-
-
-def _nkey(did: str) -> str:
-    nkey = nkey_of(did)
-    if not nkey:
-        raise RequestRejected(KEYS_UNKNOWN, f"{did[:80]!r} is no key; one begins with {DID}")
-    return nkey

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import RemitError
 from remit.core.journal.commands import StartChild
+from remit.core.journal.rulings import OutcomeContradicted
 from remit.core.journal.storage import RunHeld
+from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -24,8 +26,22 @@ if TYPE_CHECKING:
 # How long, and how often, an outcome that came late is offered to a run that another process drives.
 LATE_WAIT_MS_MAX = 10_000
 LATE_POLL_MS = 100
+OUTCOME_CONTRADICTED = "OUTCOME_CONTRADICTED"
 
 _log = logging.getLogger(__name__)
+
+
+def contradiction_in(turn: Turn, run_id: str) -> str:
+    """What a turn tells of a call that was said not to have happened and returned after all, for people; empty of any other.
+
+    The operator is warned of it.
+    """
+    told = [one.command_id for one in turn.decisions if isinstance(one, OutcomeContradicted)]
+    if not told:
+        return ""
+    why = f"call {told[0]} was said not to have happened and returned after all: its effect may have happened twice"
+    _log.warning("%s: %s", OUTCOME_CONTRADICTED, why, extra=run_fields(run_id))
+    return why
 
 
 class LateDelivery:
@@ -80,7 +96,8 @@ class LateDelivery:
         _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
 
     async def _hear(self, run_id: str, report: Report) -> None:
-        await self._hub.hear(run_id, report)
+        _, turn = await self._hub.hear(run_id, report)
+        contradiction_in(turn, run_id)
 
     def _begin(self, run_id: str, work: Coroutine[Any, Any, None]) -> None:
         if self._hub.is_closing:

@@ -93,6 +93,12 @@ class ErrandWorker:
         call.is_taken = found is Claimed.TAKEN
         return found is Claimed.GRANTED
 
+    async def is_wanted(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that is performed here and was claimed may still begin: no other worker has said that it is lost."""
+        call = _CALL.get()
+        assert (call.name.run_id, call.name.command_id) == (run_id, command_id), "a performer asks of what it was given"
+        return not await self._queue.is_reported(call.name)
+
     def late(self, run_id: str, report: Report) -> None:
         """Keep what came of a call for which no driver waits any more, for its run."""
         name = ErrandName(run_id, getattr(report, "command_id", ""))

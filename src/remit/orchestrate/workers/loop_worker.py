@@ -24,6 +24,7 @@ from remit.orchestrate.executors.carrier import MODEL, TOOL, Carrier
 from remit.orchestrate.executors.errands import decode_report
 from remit.orchestrate.executors.reports import ModelSaid
 from remit.orchestrate.loop.hub import Hub
+from remit.orchestrate.loop.late_delivery import OUTCOME_CONTRADICTED, contradiction_in
 from remit.orchestrate.workers.errand_worker import WORKER_BROKE, all_of
 
 # How long a run that another holds is left to it before it is asked for again.
@@ -204,4 +205,6 @@ class LoopWorker:
             _log.warning("%s: %s", LATE_NOT_PERMITTED, why, extra=run_fields(word.run_id))
             self._queue.put_word_aside(word, LATE_NOT_PERMITTED, why)
             return
-        await self._hub.hear(word.run_id, report)
+        _, turn = await self._hub.hear(word.run_id, report)
+        if why := contradiction_in(turn, word.run_id):
+            self._queue.put_word_aside(word, OUTCOME_CONTRADICTED, why)

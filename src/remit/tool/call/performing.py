@@ -6,6 +6,7 @@ Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome 
         the effect of a call is the same whether it was awaited or not.
 Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
 Rule 5: its gate is asked last whether the call may begin, and whether it had to wait for something since it was asked for.
+        Leave that has gone stale when the function is to be entered is none: then nothing is called.
 Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
 """
 
@@ -22,6 +23,7 @@ from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
+from remit.tool.call.permit import PERMIT_S, Permit
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
 from remit.tool.secrets.secret import Secret
@@ -39,8 +41,8 @@ KILL_GRACE_MS = 2_000
 Late: TypeAlias = "asyncio.Future[Performed | ToolFault | None]"
 
 
-# Raises where a call may not begin any more; it is told whether the call had to wait.
-Gate: TypeAlias = Callable[[bool], Awaitable[None]]
+# Raises where a call may not begin any more; it is told whether the call had to wait. Gives leave that may go stale, or None.
+Gate: TypeAlias = Callable[[bool], Awaitable[Permit | None]]
 
 
 class Attempt:
@@ -54,6 +56,7 @@ class Attempt:
         "late",
         "leash",
         "metadata",
+        "permit",
         "said",
         "secrets",
         "token",
@@ -82,6 +85,7 @@ class Attempt:
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = _leash() if tool.isolate else None
         self.has_begun = False
+        self.permit: Permit | None = None
         # What a function on the loop has said, even if that is not heard since its caller was cancelled.
         self.said: Performed | ToolFault | None = None
         # Of a call in a thread or a process that was cancelled after it had begun: what has its outcome, or will.
@@ -124,7 +128,7 @@ async def perform(attempt: Attempt) -> Performed:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
     if attempt.gate is not None:
-        await attempt.gate(tool.available is not None or len(tool.definition.secrets) > 0)
+        attempt.permit = await attempt.gate(tool.available is not None or len(tool.definition.secrets) > 0)
     attempt.has_begun = True
     if attempt.leash is not None:
         return await _in_process(attempt, attempt.leash)
@@ -140,6 +144,14 @@ def _leash() -> "Leash":
     return Leash()
 
 
+def _expect_leave(attempt: Attempt) -> None:
+    """Raise where the leave to begin has gone stale: this process stood still, and the call may have been given up."""
+    permit = attempt.permit
+    if permit is not None and not permit.is_fresh:
+        why = f"{permit.age_s:.1f} s passed since it was let begin, and {PERMIT_S} s may; it may have been given up meanwhile"
+        raise ToolFault(ErrorCode.CANCELLED_SIGNAL, f"tool {attempt.tool.name!r} was not called: {why}")
+
+
 async def _check_sandbox() -> None:
     from remit.tool.process.sandbox import WAY_OUT, sandbox_problem
 
@@ -151,13 +163,18 @@ async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
     from remit.tool.process.isolated_call import Lent, call_isolated
 
     lent = Lent(attempt.secrets, attempt.vault)
-    work = partial(call_isolated, attempt.tool, attempt.given, attempt.key, leash, lent, attempt.metadata)
+
+    def work() -> object:
+        _expect_leave(attempt)
+        return call_isolated(attempt.tool, attempt.given, attempt.key, leash, lent, attempt.metadata)
+
     return await _in_thread(attempt, work)
 
 
 async def _on_loop(attempt: Attempt) -> Performed:
     tool = attempt.tool
     values = prepared(tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata)
+    _expect_leave(attempt)
     try:
         value = await tool.function(**values)
     except BaseException as error:
@@ -170,6 +187,7 @@ async def _on_loop(attempt: Attempt) -> Performed:
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
+    _expect_leave(attempt)
     value = call_function(
         attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets, attempt.metadata
     )

@@ -15,6 +15,7 @@ from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.durations import DAY_MS, SECOND_MS, duration_ms
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.codec import read_json
+from remit.core.journal.signing import DID, is_did
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, Dimension, check_charged
 from remit.core.limits.profiles import KNOWN
@@ -54,6 +55,12 @@ class InputUnusable(RequestRejected):
 def wrong_usage(message: str) -> InputUnusable:
     """The refusal of a command line that says too little, too much, or both of two things."""
     return InputUnusable(USAGE, message)
+
+
+def expect_did(key: str) -> None:
+    """Raise where the value of --key spells no key."""
+    if not is_did(key):
+        raise wrong_usage(f"--key {key[:SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
 
 
 @contextmanager

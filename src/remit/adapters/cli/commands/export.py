@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.arguments.export_files import file_unusable, is_folder, lines_in
-from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.inputs import expect_did, wrong_usage
 from remit.adapters.cli.arguments.options import COMMON, CommonOptions, RunName
 from remit.adapters.cli.arguments.outputs import STDOUT_NAMES, OutputRefused, write_output
 from remit.adapters.cli.event_loop import in_loop
@@ -71,6 +71,9 @@ def bring(
     """Take exported runs into this store, of whatever kind, so that they go on here."""
     if not files:
         raise wrong_usage("name the files that `remit export` wrote, or the folder that `remit backup` made")
+
+    if key:
+        expect_did(key)
 
     async def take() -> None:
         from remit.assemble_wire import imported_run, restored

@@ -1,5 +1,6 @@
 """The commands of the keys room: who is admitted to a cluster, with what, and who no longer is."""
 
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,8 +11,10 @@ from remit.adapters.cli.arguments.export_files import plain_fields
 from remit.adapters.cli.arguments.options import COMMON, CommonOptions, whole_number
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.screen.terminal import Terminal
+from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_OK
 from remit.core.run.principal import EVERY_TENANT
+from remit.observe.plain import printable_line
 from remit.wire.wire_texts import moment
 
 if TYPE_CHECKING:
@@ -125,6 +128,10 @@ def account(
     """Print the account of a tenant for the configuration of NATS servers."""
     from remit.assemble_wire import account_of
 
-    text = in_loop(account_of(common.settings(), tenant, disk=disk, memory=memory, connections=connections))
+    made = account_of(common.settings(), tenant, disk=disk, memory=memory, connections=connections)
+    text, unspelt = in_loop(made)
+    for name in unspelt:
+        left = f"{printable_line(name)[:SHOWN_CHARS_MAX]} was admitted and spells no key, so it is left out"
+        terminal.remark(f"{left}; take it back: remit keys revoke {shlex.quote(name)} --why typo --store STORE")
     terminal.data(text.encode())
     return EXIT_OK

@@ -6,14 +6,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.arguments.export_files import RunOrFile, is_file, lines_in, plain_fields
-from remit.adapters.cli.arguments.inputs import wrong_usage
+from remit.adapters.cli.arguments.inputs import expect_did, wrong_usage
 from remit.adapters.cli.arguments.options import COMMON, CommonOptions
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.screen.colours import print_prose
 from remit.adapters.cli.screen.terminal import Terminal
-from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
-from remit.core.journal.signing import DID
 from remit.core.journal.storage import SignedHead
 from remit.observe.proof.export import read_export, verify_export
 from remit.observe.proof.findings import Verification
@@ -33,8 +31,8 @@ def verify(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
-    if key and not key.startswith(DID):
-        raise wrong_usage(f"--key {key[:SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
+    if key:
+        expect_did(key)
     if every == bool(run):
         raise wrong_usage("give a run or a file, or --all, and not both")
     if every:

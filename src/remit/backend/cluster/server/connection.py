@@ -23,6 +23,7 @@ from remit.wire.subjects import STREAM
 
 STORE_UNREACHABLE = "STORE_UNREACHABLE"
 STORE_SERVER_LACKS = "STORE_SERVER_LACKS"
+STORE_SHUT_OUT = "STORE_SHUT_OUT"
 
 # How long a person waits until an address that does not answer is called that.
 CONNECT_S_MAX = 5
@@ -35,6 +36,10 @@ WRITE_S_MAX = 30.0
 PAUSE_S_MIN, PAUSE_S_MAX = 0.02, 1.0
 # What a server says that has no leader yet, or does not see enough nodes yet: it passes.
 _NOT_YET, _TOO_FEW_NODES = 503, 10005
+# What it says that has no JetStream, or none for this account: it stays so.
+_NEVER = frozenset({10039, 10076})
+# How a server turns a key away.
+_TURNED_AWAY = "authorization"
 STREAM_NOT_FOUND = 10059
 _STREAM_THERE = 10058
 
@@ -80,7 +85,10 @@ async def connect(
         if on_reconnected is not None:
             on_reconnected()
 
+    shut_out = list[str]()
+
     async def failed(error: Exception) -> None:
+        shut_out.extend([str(error)] if _TURNED_AWAY in str(error).lower() else [])
         _log.info("the connection to %s: %s", shown(address), str(error) or type(error).__name__)
         if on_failed is not None:
             on_failed(error)
@@ -101,6 +109,8 @@ async def connect(
     except (NatsError, OSError, TimeoutError, ValueError) as error:
         client.let_go()
         why = str(error) or type(error).__name__
+        if shut_out or _TURNED_AWAY in why.lower():
+            raise let_in_nowhere(address, None if key is None else key().did) from error
         raise unreachable(address, why) from error
     # An address that never answered is told at once; one that did will again.
     client.options |= {"max_reconnect_attempts": -1, "reconnect_time_wait": RECONNECT_S}
@@ -123,6 +133,16 @@ def unreachable(address: str, why: str) -> StoreUnusable:
     return StoreUnusable(STORE_UNREACHABLE, message, {"address": shown(address)})
 
 
+def let_in_nowhere(address: str, did: str | None) -> StoreUnusable:
+    """What is said where servers turn this process away."""
+    who = "the user that the address names" if did is None else f"the key of this folder, {did}"
+    way_out = (
+        "have it admitted (`remit keys admit`), its account made anew (`remit keys account`), and the servers reloaded"
+    )
+    message = f"the NATS server at {shown(address)} does not let in {who}: {way_out}"
+    return StoreUnusable(STORE_SHUT_OUT, message, {"address": shown(address)})
+
+
 async def server_answer(client: Client, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the server answers to a question of its API; errors are in it."""
     data = b"" if question is None else json.dumps(question).encode()
@@ -140,10 +160,9 @@ async def patient_server_answer(
     while True:
         try:
             found = await server_answer(client, subject, question)
-            error = found.get("error", {})
-            if error.get("code") != _NOT_YET and error.get("err_code") != _TOO_FEW_NODES:
+            if not _passes(found):
                 return found
-            why = str(error.get("description"))
+            why = f"none of its nodes leads: {found['error'].get('description')}"
         except (NatsError, TimeoutError, OSError) as failed:
             why = str(failed) or type(failed).__name__
         if loop.time() > deadline_s:
@@ -152,10 +171,20 @@ async def patient_server_answer(
         pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
+def _passes(found: Mapping[str, Any]) -> bool:
+    """Whether an answer of JetStream says that nobody leads just now."""
+    error = found.get("error", {})
+    if error.get("err_code") in _NEVER:
+        return False
+    return error.get("code") == _NOT_YET or error.get("err_code") == _TOO_FEW_NODES
+
+
 async def prepare_streams(client: Client, address: str) -> int:
     """Have the streams there; gives on how many nodes each is kept. Raises StoreUnusable where the server lacks something."""
     try:
         account = await server_answer(client, "$JS.API.INFO")
+        if _passes(account):
+            account = await patient_server_answer(client, address, "$JS.API.INFO")
     except NoRespondersError:
         raise server_lacks(address, ["JetStream is not enabled"], _NOT_ENABLED) from None
     except (NatsError, TimeoutError):  # The nodes of a cluster that begins have no leader yet.

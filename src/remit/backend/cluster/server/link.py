@@ -35,7 +35,7 @@ from remit.backend.cluster.layout import (
 )
 from remit.backend.cluster.logs.entries import GONE
 from remit.backend.cluster.logs.tail import HeardEntry, Tail, in_header
-from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, connect, prepare_streams, shown
+from remit.backend.cluster.server.connection import STORE_SHUT_OUT, STREAM_NOT_FOUND, connect, prepare_streams, shown
 from remit.backend.cluster.server.jetstream import NO_MESSAGE, JetMessage, JetStream, Overtaken
 from remit.core.failure import RemitError
 from remit.core.journal.signing import Signer
@@ -51,7 +51,6 @@ LEASE_MS = 10_000
 _HEARTBEATS = 4
 # How a server refuses a key, and after how many refusals in a row the cause is not that it reloads its configuration.
 _REFUSED, REFUSALS_MAX = "authorization violation", 10
-STORE_SHUT_OUT = "STORE_SHUT_OUT"
 # How many messages a process puts aside at most, and for how long their letters are kept.
 SUBJECT_CHARS_MAX = 500
 ASIDE_MAX, ASIDE_KEPT_S = 1_000, 30 * 24 * 3600

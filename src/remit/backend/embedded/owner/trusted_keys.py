@@ -24,7 +24,7 @@ from remit.backend.embedded.disk.tables import schema_version
 from remit.backend.embedded.owner.keys import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json
-from remit.core.journal.signing import DID
+from remit.core.journal.signing import DID, is_did
 from remit.core.journal.storage import StoreUnusable
 from remit.core.record import Record
 
@@ -121,6 +121,9 @@ def trust_named(said: str, usual: TrustList) -> TrustList:
     parts = [part for part in said.replace(",", " ").split() if part]
     named = frozenset(part for part in parts if part.startswith(DID))
     path = usual.path
+    if wrong := [part for part in parts if part in named and not is_did(part)]:
+        message = f"REMIT_TRUST names {wrong[0][:200]!r}, which spells no key; `remit keys` of its machine shows it"
+        raise RequestRejected(TRUST_LIST_UNUSABLE, message, {"key": wrong[0][:200]})
     for part in parts:
         if part not in named:
             path = Path(part)
