@@ -161,7 +161,7 @@ def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: p
         "err_code": 10008,
         "description": "JetStream system temporarily unavailable",
     }
-    said = {"error": error}
+    said: dict[str, object] = {"error": error}
 
     async def answer(client: object, subject: str, question: object = None) -> dict[str, object]:
         return said

@@ -172,8 +172,8 @@ async def patient_server_answer(
 
 
 def _passes(found: Mapping[str, Any]) -> bool:
-    """Whether an answer of JetStream says that nobody leads just now."""
-    error = found.get("error", {})
+    """Whether an answer of JetStream says that no node leads just now."""
+    error: Mapping[str, object] = found.get("error", {})
     if error.get("err_code") in _NEVER:
         return False
     return error.get("code") == _NOT_YET or error.get("err_code") == _TOO_FEW_NODES
