@@ -237,7 +237,12 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
         (240, 361, 432),
         (_instead(FoldedInbox, "take", _nothing),),
     ),
-    "nobody looks who holds a run": ("one_driver_at_a_time", (1,), (_instead(Holdings, "hold", _hold_nothing),)),
+    # The store refuses its turns, and it has begun what the driver before had ordered.
+    "nobody looks who holds a run": (
+        "no_mutating_command_is_issued_again",
+        (7,),
+        (_instead(Holdings, "hold", _hold_nothing),),
+    ),
     "a lease is forgotten": ("nothing_outlives_closing", (0,), (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
