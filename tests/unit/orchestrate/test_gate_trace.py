@@ -44,6 +44,7 @@ from tests.unit.orchestrate.traced import (
     MAILED,
     NEWS,
     PAID,
+    PAY,
     STOLEN,
     TOOLS,
     UNTRACED,
@@ -83,7 +84,9 @@ def test_what_a_child_says_is_as_private_as_anything_it_could_have_read(read: An
             executors={StartChild: a_child_says},
         )
         live = await office.begin(
-            manifest(tools=(replace(FIND, trust=replace(FIND.trust, reads=Reads.PUBLIC)), MAIL, LETTER, read, helper))
+            manifest(
+                tools=(replace(FIND, trust=replace(FIND.trust, reads=Reads.PUBLIC)), MAIL, LETTER, PAY, read, helper)
+            )
         )
         assert (await office.found())[-1] == found
         await same(office, live)

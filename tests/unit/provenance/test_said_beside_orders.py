@@ -155,3 +155,12 @@ def test_what_a_thing_is_done_by_names_no_path() -> None:
     }
     gate = start("Delete the scan using rules.txt.", [tool])
     assert not gate.verdict_on("c", "delete_scan", {"path": "rules.txt"}).is_allowed
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_another_order_with_a_value_of_its_own_holds_nothing_back_unless_it_points_to_this_one(domain: Domain) -> None:
+    order = ordered(domain)
+    for verb in (made_up() for _ in range(5)):
+        assert judged(f"{verb.capitalize()} X-29. Then {order[0].lower()}{order[1:]}.", domain).is_allowed
+        for said in (f"{verb} it", f"{verb} X-29 instead", f"only {verb} X-29", f"{verb} X-29 first", f"{verb} Bob"):
+            assert not judged(f"{said.capitalize()}. {order}.", domain).is_allowed, said

@@ -26,6 +26,7 @@ from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
     COURTESIES,
     HAVING,
+    LEADS,
     MODALS,
     QUESTIONS,
     STATING,
@@ -157,11 +158,22 @@ class Reader:
             return []
         if said[0] in LEADING_ON and lexicon.is_telling:
             return []
-        if self._rules_out(first, last, sentence):
+        if self._rules_out(first, last, sentence) or self._is_another_order(first, last, lexicon):
             return []
         part = ClausePart(lexicon)
         part.lead_in(self._items(first, last, lexicon), points_back=False)
         return part.strays
+
+    def _is_another_order(self, first: int, last: int, lexicon: Lexicon) -> bool:
+        """Whether a sentence orders something of its own, which no tool has: all of it is understood, and it names a value."""
+        heads = [one for one in self._plan.heads if first <= one < last]
+        lead = {token.text.lower() for token in self._words.tokens[first : heads[0]]} if heads else set()
+        if not heads or not lead <= LEADS:
+            return False
+        part = ClausePart(lexicon)
+        part.read(self._items(heads[0] + 1, last, lexicon, after=self._words.tokens[heads[0]].end))
+        is_named = any(slot.value.is_marked for slot in part.slots)
+        return is_named and not (part.strays or part.points_back or part.told)
 
     def _rules_out(self, first: int, last: int, sentence: Sentence) -> bool:
         """Whether a sentence says of a name what is not to be, which is heeded where the name is: "Do not write to Ann."."""
