@@ -24,6 +24,7 @@ from remit.backend.cluster.server.connection import (
 from remit.backend.cluster.server.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
+from remit.core.record import JsonObject
 from remit.wire.subjects import STREAM
 
 ODD = ("", "e", "=e", "a", "A", "a.b", "a b", "*", ">", "ä", "=2e=", "a" * 200, "a" * 201, "b" * 5000)
@@ -156,15 +157,10 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
 
 
 def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    error: dict[str, object] = {
-        "code": 503,
-        "err_code": 10008,
-        "description": "JetStream system temporarily unavailable",
-    }
-    said: dict[str, object] = {"error": error}
+    error: JsonObject = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
 
-    async def answer(client: object, subject: str, question: object = None) -> dict[str, object]:
-        return said
+    async def answer(client: object, subject: str, question: object = None) -> JsonObject:
+        return {"error": error}
 
     monkeypatch.setattr(connection, "server_answer", answer)
     monkeypatch.setattr(connection, "WRITE_S_MAX", 0.1)

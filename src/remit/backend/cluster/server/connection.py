@@ -176,7 +176,7 @@ def _passes(found: Mapping[str, Any]) -> bool:
     error: Mapping[str, object] = found.get("error", {})
     if error.get("err_code") in _NEVER:
         return False
-    return error.get("code") == _NOT_YET or error.get("err_code") == _TOO_FEW_NODES
+    return bool(error.get("code") == _NOT_YET or error.get("err_code") == _TOO_FEW_NODES)
 
 
 async def prepare_streams(client: Client, address: str) -> int:
