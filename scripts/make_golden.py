@@ -21,7 +21,7 @@ from remit.core.journal.codec import decode_turn
 from remit.core.journal.turn import KERNEL_VERSION
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget
-from remit.core.limits.tools import ToolCall
+from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject, digest_of, replace
 from remit.core.run.contract import OutputContract, SystemRequest
 from remit.core.run.manifest import Host, Manifest, Source, make_manifest
@@ -112,6 +112,20 @@ async def doubt_reconciled(stage: Stage) -> None:
     await stage.approve(live)
     await stage.lose_track(live)
     await stage.hear(live, reports.ToolAccounted(asked(live, commands.ReconcileTool).id, Happened.YES, DONE))
+    await stage.answer(live, says("It is paid."))
+
+
+async def doubt_contradicted(stage: Stage) -> None:
+    """A payment that its tool said did not happen, proposed again; the first returns while a person is asked about the second."""
+    live = await stage.start("doubt_contradicted", chat("contradicted", "pay"))
+    await stage.answer(live, proposes("pay", {"n": 5}))
+    await stage.approve(live)
+    first = asked(live, commands.CallTool)
+    await stage.lose_track(live)
+    await stage.hear(live, reports.ToolAccounted(asked(live, commands.ReconcileTool).id, Happened.NO))
+    await stage.answer(live, proposes("pay", {"n": 5}))
+    await stage.hear(live, reports.ToolSaid(first.id, ToolResult(first.call_id, first.tool, DONE), duration_ms=40))
+    await stage.hear(live, arrivals.ApprovalRefused(asked(live, commands.AskHuman).id, "ada", "it is paid"))
     await stage.answer(live, says("It is paid."))
 
 
@@ -410,6 +424,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     write_approved,
     write_rejected,
     doubt_reconciled,
+    doubt_contradicted,
     doubt_judged,
     broke_within,
     cancelled_in_doubt,
@@ -450,6 +465,7 @@ ENDINGS = {
     "unallowed": Ending.UNSAFE_DETECTION,
     "usage_exceeded": Ending.BUDGET_EXHAUSTED,
     "write_rejected": Ending.PERMISSION_DENIED,
+    "doubt_contradicted": Ending.PERMISSION_DENIED,
 }
 
 

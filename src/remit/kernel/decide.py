@@ -170,10 +170,10 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
             _move(tally, outcome)
         if at_ms >= state.clock.deadline_at_ms or state.clock.is_standing:
             _look_at_the_clock(tally)
-        if state.people.asking and kind in SETTLING:
-            ask_as_of_now(tally, arrival)
     else:
         _decide_late(tally, arrival)
+    if state.people.asking and kind in SETTLING and state.end.ending is None:
+        ask_as_of_now(tally, arrival)
     tally.turn = Turn(state.seq + 1, at_ms, state.head, KERNEL_VERSION, arrival, tuple(tally.decisions))
     return tally
 

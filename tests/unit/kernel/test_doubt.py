@@ -359,6 +359,21 @@ def test_a_call_that_returns_after_it_was_said_not_to_have_happened_is_told_once
     lawful(run)
 
 
+def test_a_person_who_is_asked_about_a_second_call_learns_that_the_first_happened_after_all() -> None:
+    run = attempted("pay")
+    command_id = denied(run)
+    run.proposes(wants("pay"))
+    before = run.open(AskHuman)[0]
+    assert before.packet is not None
+    run.take(arrivals.ToolReturned(command_id, "paid", b""))
+    (now,) = run.open(AskHuman)
+    assert now.id != before.id
+    assert now.packet is not None
+    assert now.packet.reasons != before.packet.reasons
+    assert "happened" in "; ".join(now.packet.reasons)
+    lawful(run)
+
+
 def test_a_call_that_returns_after_the_ending_contradicts_what_was_said_before_it() -> None:
     run = attempted("pay")
     command_id = denied(run)
