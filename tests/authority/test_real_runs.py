@@ -34,6 +34,11 @@ def unlike_the_guard(played: Played) -> list[str]:
     if played.run.overlapping:
         said = [one.replace("ask TRIPPED", "allow ") for one in said]
         guarded = [one.replace("ask TRIPPED", "allow ") for one in guarded]
+        # What was held before its like was answered is held for the same reason as that.
+        guarded = [
+            mine if one.endswith("ask REPEAT") and mine in said[:place] and ": ask " in mine else one
+            for place, (mine, one) in enumerate(zip(said, guarded, strict=False))
+        ] + guarded[len(said) :]
     return [] if said == guarded else [f"{played.run.name}: {said} instead of {guarded}"]
 
 

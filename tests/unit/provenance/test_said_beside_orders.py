@@ -164,3 +164,14 @@ def test_another_order_with_a_value_of_its_own_holds_nothing_back_unless_it_poin
         assert judged(f"{verb.capitalize()} X-29. Then {order[0].lower()}{order[1:]}.", domain).is_allowed
         for said in (f"{verb} it", f"{verb} X-29 instead", f"only {verb} X-29", f"{verb} X-29 first", f"{verb} Bob"):
             assert not judged(f"{said.capitalize()}. {order}.", domain).is_allowed, said
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
+def test_what_a_person_approved_uses_up_the_order_of_another_tool_with_its_verb(domain: Domain) -> None:
+    twin = {**domain.tool(), "name": f"zap_{domain.thing.replace(' ', '_')}", "asks": [domain.verb]}
+    given = {domain.argument: domain.value}
+    gate = start(f"Please {domain.verb} the {made_up()} {domain.value}.", [domain.tool(), twin])
+    assert not gate.verdict_on("a", domain.name, given).is_allowed
+    gate.answer("a", True, "ada")  # noqa: FBT003
+    assert gate.verdict_on("a", domain.name, given).is_allowed
+    assert not gate.verdict_on("b", twin["name"], given).is_allowed

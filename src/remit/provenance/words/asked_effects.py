@@ -106,14 +106,24 @@ def plan_with(words: Words, tools: ToolWords) -> Plan:
             places[name] += [place for other in tools.takes_path - tools.making for place in places.get(other, ())]
     asked = {name: _count(found, sentences) for name, found in places.items()}
     falls_on = frozenset([one.things for one in asked.values() if one.things])
-    shared = {name: _shared(name, places, one, sentences) for name, one in asked.items()}
+    verbs = {name: frozenset(stem(words.tokens[place].text) for place in found) for name, found in places.items()}
+    # Who has the verb of an order does the same, also where the order speaks of no thing that its tool is called by.
+    alike = {
+        name: frozenset(other for other in places if other != name and not verbs[name].isdisjoint(tools.actions[other]))
+        for name in places
+    }
+    shared = {name: _shared(name, places, one, sentences, alike[name]) for name, one in asked.items()}
     return Plan(shared, heads, falls_on, frozenset[str]().union(*falls_on))
 
 
-def _shared(name: str, places: Mapping[str, list[int]], asked: Asked, sentences: "_Sentences") -> Asked:
-    """What is asked of a tool, with the other tools that the same words ask for."""
+def _shared(
+    name: str, places: Mapping[str, list[int]], asked: Asked, sentences: "_Sentences", alike: frozenset[str]
+) -> Asked:
+    """What is asked of a tool, with the other tools that the same words ask for, or that are `alike` by their verb."""
     own = set(places[name])
-    others = [other for other, found in places.items() if other != name and not own.isdisjoint(found)]
+    others = [
+        other for other, found in places.items() if other != name and (other in alike or not own.isdisjoint(found))
+    ]
     if not others:
         return asked
     together = _count([place for one in (name, *others) for place in places[one]], sentences)
