@@ -1,12 +1,12 @@
 """Verbs against what they declare: by place and by name, of each kind of type that a declaration may hold."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import pytest
 
-from remit.core.declared_arguments import checks_arguments, checks_only
+from remit.core.declared_arguments import checks_arguments, checks_only, expect_plain
 from remit.core.failure import RequestRejected
 from remit.core.run.messages import Message, user_message
 
@@ -185,3 +185,57 @@ def test_of_one_function_only_what_is_named_is_looked_at() -> None:
     assert verb("a", "b") == "ab"
     with pytest.raises(RequestRejected, match="name=5"):
         verb(5, 5)
+
+
+async def _later(*_: object) -> None:
+    """Has to be awaited."""
+
+
+async def _one_by_one(*_: object) -> AsyncIterator[int]:
+    """Has to be iterated, step by step."""
+    yield 1
+
+
+class Awaited:
+    """Is called, and has to be awaited."""
+
+    async def __call__(self, *_: object) -> None:
+        """Nothing yet."""
+
+
+@pytest.mark.parametrize("listener", [_later, _one_by_one, Awaited(), 5, "told"])
+def test_a_listener_is_called_and_not_awaited(listener: Any) -> None:
+    with pytest.raises(RequestRejected, match="on_turn"):
+        expect_plain("on_turn", listener)
+
+
+@pytest.mark.parametrize("listener", [None, print, Ada])
+def test_a_plain_function_or_none_may_listen(listener: Any) -> None:
+    expect_plain("on_turn", listener)
+
+
+class Recorder(Protocol):
+    """Keeps what it is told."""
+
+    def record(self, what: str) -> None:
+        """Keep it."""
+
+
+@checks_only("observer", "after")
+def _told_by(observer: Recorder | None = None, after: Callable[[], None] | None = None) -> bool:
+    return observer is None and after is None
+
+
+class LateRecorder:
+    """Would have to be awaited."""
+
+    async def record(self, what: str) -> None:
+        """Keep it, later."""
+
+
+def test_what_has_to_be_awaited_is_refused_with_the_way_out() -> None:
+    assert _told_by()
+    with pytest.raises(RequestRejected, match="give a plain function"):
+        _told_by(after=_later)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(RequestRejected, match="give a plain function"):
+        _told_by(LateRecorder())  # type: ignore[arg-type]  # what is refused

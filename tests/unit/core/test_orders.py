@@ -16,6 +16,7 @@ from remit.core.work.orders import (
     Literal,
     NumberChange,
     Order,
+    defaults_of,
     orders_json,
     orders_of,
     reads_of,
@@ -119,3 +120,9 @@ def test_a_value_that_looks_like_a_look_up_is_written_as_a_literal() -> None:
     odd = {"value": {"lookup": {"tool": "find", "field": "id"}}}
     (order,) = orders_of([{"tool": "act", "args": {"to": {"literal": odd}, "mode": {"kind": {"lookup": "x"}}}}])
     assert dict(order.args)["to"] == Literal(canonical_json(odd).decode())
+
+
+def test_what_a_tool_fills_in_is_read_off_its_schema() -> None:
+    properties = {"hive": {"type": "string"}, "fire": {"type": "boolean", "default": True}, "odd": True}
+    assert defaults_of({"properties": properties}) == {"fire": True}
+    assert defaults_of({"type": "object"}) == {}

@@ -6,10 +6,17 @@ from typing import Annotated, Any, Literal, NotRequired, Optional, Required, Typ
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import override
 
 from remit.core.failure import RequestRejected
 from remit.core.schema.json_schema import Schema, compile_schema
-from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, instance_reader, schema_of
+from remit.core.schema.schema_source import (
+    SCHEMA_SOURCE_INVALID,
+    TYPE_LEVELS_MAX,
+    check_of,
+    instance_reader,
+    schema_of,
+)
 
 
 class Item(TypedDict, total=False):
@@ -116,3 +123,51 @@ def test_a_reader_makes_an_instance_of_a_type_and_leaves_json_as_it_is() -> None
 def test_a_reader_refuses_what_its_type_refuses() -> None:
     with pytest.raises(ValueError, match="day"):
         instance_reader(Dated)({"day": "never"})
+
+
+class Raising(BaseModel):
+    """Its own code raises what is no error of validation."""
+
+    n: int
+
+    @override
+    def model_post_init(self, context: Any, /) -> None:
+        if self.n > 9:
+            raise RuntimeError("too large")
+
+
+class Holder(BaseModel):
+    """Holds what demands more than its schema says."""
+
+    inner: list[Raising]
+
+
+@pytest.mark.parametrize("source", [{"type": "integer"}, "int", True, Schema(type="string"), Point, Item, list[int]])
+def test_what_a_schema_says_whole_is_not_looked_at_again(source: Any) -> None:
+    assert check_of(source) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "fits", "refused", "why"),
+    [
+        (date, '"2026-02-01"', '"soon"', "output /: Input should be a valid date"),
+        (Raising, '{"n": 1}', '{"n": 10}', "the type of the output raised RuntimeError: too large"),
+        (Holder, '{"inner": [{"n": 1}]}', '{"inner": [{"n": 10}]}', "raised RuntimeError"),
+        (dict[date, int], '{"2026-02-01": 1}', '{"soon": 1}', "soon"),
+        # Written with a list, it has no hash.
+        (Annotated[date, ["a note"]], '"2026-02-01"', '"soon"', "valid date"),
+    ],
+)
+def test_a_type_says_why_it_refuses_what_its_schema_admits(source: Any, fits: str, refused: str, why: str) -> None:
+    check = check_of(source)
+    assert check is not None
+    assert check(fits) == []
+    (said,) = check(refused)
+    assert why in said
+
+
+def test_what_the_schema_refuses_and_what_is_no_json_is_left_to_the_schema() -> None:
+    check = check_of(Raising)
+    assert check is not None
+    assert check('{"n": "many"}') == []
+    assert check("{") == []
