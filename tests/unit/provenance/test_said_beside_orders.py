@@ -172,6 +172,6 @@ def test_what_a_person_approved_uses_up_the_order_of_another_tool_with_its_verb(
     given = {domain.argument: domain.value}
     gate = start(f"Please {domain.verb} the {made_up()} {domain.value}.", [domain.tool(), twin])
     assert not gate.verdict_on("a", domain.name, given).is_allowed
-    gate.answer("a", True, "ada")  # noqa: FBT003
+    gate.answer("a", True, "ada")
     assert gate.verdict_on("a", domain.name, given).is_allowed
     assert not gate.verdict_on("b", twin["name"], given).is_allowed
