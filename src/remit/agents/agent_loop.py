@@ -331,9 +331,11 @@ class AgentLoop:
             packet_id = str(said.payload["packet_id"])
             await refuse_answer(system, packet_id, none_of(packet_id, f"of this agent: {error.message}"))
         await answer(system, exchange.run_id, said, exchange.kit)
+        # Where runs are left to workers, one of them goes on.
+        response = await (await system.find(exchange.run_id, kit=exchange.kit))
         await exchange.finish()
         await self._refresh(system)
-        return await system.result(exchange.run_id)
+        return response
 
 
 def _coded(kit: Kit, code: Mapping[str, Code] | None) -> Kit:

@@ -162,7 +162,8 @@ class SingleRuns(Generic[T]):
         call = call or await self._taken_up_for(system, packet_id)
         run_id = open_run(await system.session(call.session_id))
         await answer(system, run_id, said, call.kit)
-        return await self._rested(system, await system.result(run_id))
+        # Where runs are left to workers, one of them goes on.
+        return await self._rested(system, await (await system.find(run_id, kit=call.kit)))
 
     async def _taken_up_for(self, system: System, packet_id: str) -> _Call:
         """The call of an earlier process that asks with a packet, gone on with as one of this loop; refused where there is none.

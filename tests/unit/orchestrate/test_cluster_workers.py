@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from remit import tool
+from remit import AgentLoop, tool
 from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
@@ -398,5 +398,34 @@ def test_who_answers_waits_for_the_next_rest_although_no_worker_holds_the_run_ju
             await workers.performs("tool")
             await waiting
             assert (await program.result(run_id)).terminal_code is Ending.SUCCESS
+
+    play(story())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_yes", [True, False])
+def test_an_agent_that_is_answered_gives_the_next_rest_of_an_exchange_that_is_left_to_workers(
+    tmp_path: Path, *, is_yes: bool
+) -> None:
+    async def story() -> None:
+        till = Till()
+        async with crew(tmp_path, till.kit()) as workers:
+            await workers.drives()
+            await workers.performs("model")
+            await workers.performs("tool")
+            agent = AgentLoop(
+                ScriptedEngine([calls("pay"), says("Paid.")]), tools=[till.pay], system=await workers.program()
+            )
+            asked = await agent.chat("Look after my bill.")
+            assert asked.waiting_for is not None
+            (packet,) = asked.waiting_for.packet_ids
+            answered = asyncio.ensure_future(
+                agent.approve(packet, by="ada") if is_yes else agent.reject(packet, by="ada")
+            )
+            await asyncio.sleep(0.5)
+            till.may_pay.set()
+            response = await answered
+            assert (response.terminal_code is Ending.SUCCESS, till.paid) == (is_yes, int(is_yes))
+            assert response.terminal_code is not None
 
     play(story())
