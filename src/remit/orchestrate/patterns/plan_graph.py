@@ -13,7 +13,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from remit.constraint.grammar.notation import check_grammar
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.journal.canonical import NotCanonical
 from remit.core.journal.codec import to_json
 from remit.core.limits.tools import ToolChoiceMode, ToolDefinition, check_tool_choice
 from remit.core.record import JsonObject, replace
@@ -423,7 +425,10 @@ def followed(step: Step, handler: Handler) -> Step:
 def _written_out(step: Step, request: ModelRequest) -> ModelRequest:
     """A request with the schema that a type of its stands for, and the grammar that is in a file."""
     schema = None if request.schema is None else _object_schema(step, request.schema)
-    return replace(request, schema=schema, grammar=grammar_text(request.grammar))
+    grammar = grammar_text(request.grammar)
+    if grammar:
+        check_grammar(grammar)
+    return replace(request, schema=schema, grammar=grammar)
 
 
 def _object_schema(step: Step, source: object) -> JsonObject:
@@ -431,6 +436,11 @@ def _object_schema(step: Step, source: object) -> JsonObject:
     if isinstance(schema, bool):
         message = f"step {step.name!r} has the schema {schema!r}, which says nothing about an output; pass an object"
         raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name})
+    try:
+        schema_text(schema)
+    except NotCanonical as problem:
+        message = f"step {step.name!r} has a schema that cannot be written down: {problem.args[-1]}"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name}) from problem
     return schema
 
 
