@@ -27,6 +27,7 @@ from remit import (
     user_message,
 )
 from remit.core.failure import Ending, RunFailed
+from remit.core.record import replace
 from remit.core.schema.schema_source import check_of
 from tests.doors.desk import Desk, Panel, call
 
@@ -44,6 +45,26 @@ class Even(BaseModel):
     @classmethod
     def even(cls, value: int) -> int:
         return must_be_even(value)
+
+
+class Odd(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def odd(cls, value: int) -> int:
+        if not value % 2:
+            raise ValueError("must be odd")
+        return value
+
+
+class Lax(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def any(cls, value: int) -> int:
+        return value
 
 
 class Breaking(BaseModel):
@@ -188,11 +209,30 @@ def test_a_plan_goes_on_elsewhere_with_the_types_of_its_steps(tmp_path: Path) ->
             waiting = (await plans.execute(steps)).response
         assert waiting.waiting_for is not None
         async with PlanExecutor(parts, home=tmp_path) as plans:
-            with pytest.raises(RequestRejected, match="RUN_PARTS_MISSING"):
-                await plans.resume(waiting.run_id)
+            lax = [steps[0], replace(steps[1], schema=Lax)]  # type: ignore[arg-type]  # a type
+            packet = waiting.waiting_for.packet_ids[0]
+            for tried in (
+                plans.resume(waiting.run_id),
+                plans.resume(waiting.run_id, lax),
+                plans.approve(packet, by="bea"),
+                plans.reject(packet, by="bea"),
+            ):
+                with pytest.raises(RequestRejected, match=r"RUN_PARTS_MISSING.*type:step:own:Even"):
+                    await tried
             await plans.resume(waiting.run_id, steps)
             done = await plans.approve(waiting.waiting_for.packet_ids[0], by="bea")
         assert (done.error, done.output) == (None, {"n": 4})
+
+    asyncio.run(story())
+
+
+def test_a_loop_called_like_a_step_and_the_step_are_each_heard_by_their_own_type() -> None:
+    async def story() -> None:
+        panel = Panel('{"n": 3}', '{"n": 4}', '{"n": 4}', '{"n": 3}')
+        handlers: dict[str, Any] = {"step:a": SpecializedLoop(panel, schema=Even), "ask": InferHandler(panel)}
+        async with PlanExecutor(handlers, system=system_in_memory()) as plans:
+            steps = [Step("b", "step:a", "A number."), Step("a", "ask", "A number.", schema=Odd)]
+            assert (await plans.execute(steps)).outputs == {"b": {"n": 4}, "a": {"n": 3}}
 
     asyncio.run(story())
 

@@ -14,7 +14,7 @@ from typing import Generic, Self
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
+from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code, typed_for
 from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.clipped import clipped
@@ -38,6 +38,7 @@ from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.graph import Ask, Graph, schema_text
+from remit.core.work.plan import MARK
 from remit.inference.engine import AnyEngine, Engine
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import pinned
@@ -58,7 +59,7 @@ from remit.orchestrate.patterns.redundant_graph import (
     check_replicas,
     redundant_for,
 )
-from remit.orchestrate.patterns.structured_graph import TYPE_MARK, type_heard
+from remit.orchestrate.patterns.structured_graph import type_heard
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, prompt_text
@@ -234,7 +235,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             role=self.terms.role,
             sampling=sampling_text(self._settings.hints),
         )
-        typed = {f"{TYPE_MARK}{name}": check for check in self._typed.values()}
+        typed = typed_for(f"vote{MARK}{name}", self._typed)
         code = {**typed, **self._voter(name)}
         return PatternHandler(self._graph(name, typed), self.config.engine, Mode.REDUNDANT, ask, code=code)
 

@@ -12,6 +12,7 @@ from remit.core.failure import ErrorCode, RunFailed
 from remit.core.run.contract import RUN_OPEN, SystemResponse
 from remit.core.schema.json_schema import Schema
 from remit.core.schema.schema_source import check_of, instance_reader
+from remit.core.work.plan import MARK
 from remit.orchestrate.patterns.structured_graph import TYPE_MARK
 from remit.orchestrate.setup.kit import Code
 
@@ -61,6 +62,11 @@ def type_code(schema: SchemaSource[Any] | None) -> dict[str, Code]:
     """The code that hears an output for the type that was given as schema, where the type demands more than JSON can say."""
     check = None if schema is None else check_of(schema)
     return {} if check is None else {f"{TYPE_MARK}{getattr(schema, '__name__', 'output')}": check}
+
+
+def typed_for(place: str, typed: Mapping[str, Code]) -> dict[str, Code]:
+    """What hears the outputs at a place of a plan, under names that no other place and no other type has there."""
+    return {f"{TYPE_MARK}{place}{MARK}{name.removeprefix(TYPE_MARK)}": check for name, check in typed.items()}
 
 
 def structured(response: SystemResponse, schema: SchemaSource[T]) -> StructuredResponse[T]:

@@ -122,7 +122,7 @@ def plan_graph(
         gives[step.name] = feed.gives
         after = _entrance(steps[place + 1], handlers) if place + 1 < len(steps) else "check"
         timeout_ms = _least(step.timeout_ms, policy.timeout_per_step_ms)
-        made = _nodes(step, feed, handler, timeout_ms, step_type_heard(step) if step_type_heard(step) in heard else "")
+        made = _nodes(step, feed, handler, timeout_ms, _type_heard(step, heard))
         nodes += [replace(node, visits_max=bounds[step.name]) for node in made]
         edges += _edges(step, handlers, after, _maker(steps, place, handlers), bounds[step.name])
     nodes.append(Node("check", NodeKind.VALIDATE, visits_max=1))
@@ -146,9 +146,15 @@ def finished_steps(
     return tuple(steps)
 
 
-def step_type_heard(step: Step) -> str:
-    """The name of the code that hears the answer of a step for the type that it gives as schema."""
-    return f"{TYPE_MARK}{STEP_MARK}{step.name}"
+def step_place(step: Step) -> str:
+    """What stands, before the name of the type, in the name of the code that hears the answer of a step for its type."""
+    return f"{STEP_MARK}{step.name}"
+
+
+def _type_heard(step: Step, heard: Collection[str]) -> str:
+    # No name of a step has the mark in it, so no other step begins like this one.
+    begins = f"{TYPE_MARK}{step_place(step)}{MARK}"
+    return next((name for name in heard if name.startswith(begins)), "")
 
 
 def _first_words(step: Step, handler: Handler, prompt: str) -> str | None:
