@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,9 @@ from remit.core.record import JsonObject, replace
 from remit.core.run.lifecycle import LifecycleState
 from tests.doors.desk import MOOD, Panel
 
+DEEP: JsonObject = {}
+for _ in range(200):
+    DEEP = {"properties": {"a": DEEP}}
 MADE = json.dumps({"rationale": "short", "steps": [{"name": "loud", "type": "shout"}]})
 
 
@@ -251,7 +253,7 @@ def test_a_boundary_without_the_right_to_plan_refuses_a_planner_in_every_mode(tm
         Step("s", "infer", "x", schema={"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
         Step("s", "infer", "x", schema={"type": "object", "$ref": "#/none"}),
         Step("s", "infer", "x", schema={"type": "object", "$ref": "https://elsewhere.example/a.json"}),
-        Step("s", "infer", "x", schema=reduce(lambda inner, _: {"properties": {"a": inner}}, range(200), {})),
+        Step("s", "infer", "x", schema=DEEP),
         Step("s", "infer", ModelRequest((user_message("x"),), schema={"type": "frog"})),
         Step("s", "infer", ModelRequest((user_message("x"),), grammar='root ::= "a')),
     ],
@@ -275,8 +277,7 @@ def test_a_planner_whose_step_asks_for_a_shape_that_is_none_ends_the_plan_with_t
 
 @pytest.mark.req("0.17", "0.33")
 def test_a_given_step_with_a_schema_that_nests_too_deep_is_refused_with_a_code(tmp_path: Path) -> None:
-    deep: JsonObject = reduce(lambda inner, _: {"properties": {"a": inner}}, range(200), {})
     plans = PlanExecutor({"infer": InferHandler(Panel("{}"))}, home=tmp_path)
     with pytest.raises(RequestRejected) as refused:
-        plans.execute_sync([Step("s", "infer", "x", schema=deep)])
+        plans.execute_sync([Step("s", "infer", "x", schema=DEEP)])
     assert refused.value.code == "SCHEMA_SOURCE_INVALID"
