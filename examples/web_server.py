@@ -19,6 +19,7 @@ from uuid import uuid4
 import msgspec
 import uvicorn
 from fastapi import Body, FastAPI, Header, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 
 import remit
@@ -59,6 +60,13 @@ async def refused(request: Request, error: RemitError) -> JSONResponse:
     """Whatever remit refuses has a code for programs and words for people."""
     status = 404 if error.code.endswith("NOT_FOUND") else 409
     return JSONResponse({"code": error.code, "message": error.message}, status_code=status)
+
+
+@app.exception_handler(RequestValidationError)
+async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+    """What is wrong with a body, without what stood there: not every value of a body can be written down again."""
+    told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    return JSONResponse({"code": "REQUEST_MALFORMED", "message": told}, status_code=422)
 
 
 @app.post("/runs")

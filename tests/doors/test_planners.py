@@ -14,13 +14,16 @@ from remit import (
     Ending,
     ErrorCode,
     ExecutionPlan,
+    InferHandler,
     InMemoryEventLog,
     Kit,
     Mode,
     ModelPlanner,
+    ModelRequest,
     ModelResult,
     OutputContract,
     PlanExecutor,
+    PlanResult,
     PlanTrace,
     RequestRejected,
     Step,
@@ -32,10 +35,13 @@ from remit import (
     tool,
     user_message,
 )
-from remit.core.record import replace
+from remit.core.record import JsonObject, replace
 from remit.core.run.lifecycle import LifecycleState
 from tests.doors.desk import MOOD, Panel
 
+DEEP: JsonObject = {}
+for _ in range(200):
+    DEEP = {"properties": {"a": DEEP}}
 MADE = json.dumps({"rationale": "short", "steps": [{"name": "loud", "type": "shout"}]})
 
 
@@ -237,3 +243,41 @@ def test_a_boundary_without_the_right_to_plan_refuses_a_planner_in_every_mode(tm
                 await system.run(SystemRequest((user_message("hi"),)), told(kit_of(Panel("hello")), Chooses()), terms)
 
     asyncio.run(story())
+
+
+@pytest.mark.req("0.17", "0.32")
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("s", "infer", "x", schema={"type": "frog"}),
+        Step("s", "infer", "x", schema={"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
+        Step("s", "infer", "x", schema={"type": "object", "$ref": "#/none"}),
+        Step("s", "infer", "x", schema={"type": "object", "$ref": "https://elsewhere.example/a.json"}),
+        Step("s", "infer", "x", schema=DEEP),
+        Step("s", "infer", ModelRequest((user_message("x"),), schema={"type": "frog"})),
+        Step("s", "infer", ModelRequest((user_message("x"),), grammar='root ::= "a')),
+    ],
+)
+def test_a_planner_whose_step_asks_for_a_shape_that_is_none_ends_the_plan_with_the_reason(
+    step: Step, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def run() -> tuple[PlanResult, PlanResult]:
+        async with remit.open(memory=True) as system:
+            plans = PlanExecutor({"infer": InferHandler(Panel("{}"))}, planner=Chooses(step), system=system)
+            result = await plans.execute(prompt="go")
+            return result, await plans.resume(result.response.run_id)
+
+    result, again = asyncio.run(run())
+    assert result.error is not None
+    assert (result.terminal_code, result.error.code) == (Ending.IMPOSSIBLE, ErrorCode.ORCHESTRATION_PLAN_FAILED)
+    assert "'s'" in result.error.message or "grammar" in result.error.message
+    assert (again.steps, again.error) == ((), result.error)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.req("0.17", "0.33")
+def test_a_given_step_with_a_schema_that_nests_too_deep_is_refused_with_a_code(tmp_path: Path) -> None:
+    plans = PlanExecutor({"infer": InferHandler(Panel("{}"))}, home=tmp_path)
+    with pytest.raises(RequestRejected) as refused:
+        plans.execute_sync([Step("s", "infer", "x", schema=DEEP)])
+    assert refused.value.code == "SCHEMA_SOURCE_INVALID"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, field_validator
@@ -21,12 +21,14 @@ from remit import (
     RequestRejected,
     SpecializedLoop,
     Step,
+    StructuredResponse,
     ToolHandler,
     system_in_memory,
     tool,
     user_message,
 )
 from remit.core.failure import Ending, RunFailed
+from remit.core.record import replace
 from remit.core.schema.schema_source import check_of
 from tests.doors.desk import Desk, Panel, call
 
@@ -44,6 +46,26 @@ class Even(BaseModel):
     @classmethod
     def even(cls, value: int) -> int:
         return must_be_even(value)
+
+
+class Odd(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def odd(cls, value: int) -> int:
+        if not value % 2:
+            raise ValueError("must be odd")
+        return value
+
+
+class Lax(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def any(cls, value: int) -> int:
+        return value
 
 
 class Breaking(BaseModel):
@@ -188,11 +210,118 @@ def test_a_plan_goes_on_elsewhere_with_the_types_of_its_steps(tmp_path: Path) ->
             waiting = (await plans.execute(steps)).response
         assert waiting.waiting_for is not None
         async with PlanExecutor(parts, home=tmp_path) as plans:
-            with pytest.raises(RequestRejected, match="RUN_PARTS_MISSING"):
-                await plans.resume(waiting.run_id)
+            lax = [steps[0], replace(steps[1], schema=Lax)]
+            packet = waiting.waiting_for.packet_ids[0]
+            for tried in (
+                plans.resume(waiting.run_id),
+                plans.resume(waiting.run_id, lax),
+                plans.approve(packet, by="bea"),
+                plans.reject(packet, by="bea"),
+            ):
+                with pytest.raises(RequestRejected, match=r"RUN_PARTS_MISSING.*type:step:own:Even"):
+                    await tried
             await plans.resume(waiting.run_id, steps)
             done = await plans.approve(waiting.waiting_for.packet_ids[0], by="bea")
         assert (done.error, done.output) == (None, {"n": 4})
+
+    asyncio.run(story())
+
+
+def test_a_loop_called_like_a_step_and_the_step_are_each_heard_by_their_own_type() -> None:
+    async def story() -> None:
+        panel = Panel('{"n": 3}', '{"n": 4}', '{"n": 4}', '{"n": 3}')
+        handlers: dict[str, Any] = {"step:a": SpecializedLoop(panel, schema=Even), "ask": InferHandler(panel)}
+        async with PlanExecutor(handlers, system=system_in_memory()) as plans:
+            steps = [Step("b", "step:a", "A number."), Step("a", "ask", "A number.", schema=Odd)]
+            assert (await plans.execute(steps)).outputs == {"b": {"n": 4}, "a": {"n": 3}}
+
+    asyncio.run(story())
+
+
+def test_a_value_that_was_checked_is_not_checked_again() -> None:
+    seen: set[int] = set()
+
+    class Ticket(BaseModel):
+        n: int
+
+        @field_validator("n")
+        @classmethod
+        def unique(cls, value: int) -> int:
+            if value in seen:
+                raise ValueError("taken")
+            seen.add(value)
+            return value
+
+    class Awaited(BaseModel):
+        n: int
+
+        @field_validator("n")
+        @classmethod
+        def asked(cls, value: int) -> int:
+            return asyncio.run(asyncio.sleep(0, value))
+
+    async def story(schema: Any) -> None:
+        system, panel = system_in_memory(), Panel('{"n": 7}')
+        async with SpecializedLoop(panel, schema=schema, system=system) as loop:
+            assert (await loop.call("x")).value.n == 7
+        seen.clear()
+        async with AgentLoop(panel, system=system) as agent:
+            assert (await agent.chat_structured("x", schema)).value.n == 7
+        seen.clear()
+        async with RedundantLoop(Panel('{"n": 7}', '{"n": 8}', '{"n": 8}'), schema=schema, n=1, system=system) as vote:
+            assert (await vote.call("x")).value.n == 7
+        seen.clear()
+
+    for schema in (Ticket, Awaited):
+        asyncio.run(story(schema))
+
+
+def test_an_answered_and_a_resumed_exchange_give_the_value_of_their_type(tmp_path: Path) -> None:
+    async def story() -> None:
+        engine = Desk(tmp_path).engine(call("erase", word="a"), {"text": '{"n": 3}'}, {"text": '{"n": 4}'})
+        parts: dict[str, Any] = {"tools": [erase], "home": tmp_path / "store", "session_id": "one"}
+        async with AgentLoop(engine, **parts) as agent:
+            waiting = (await agent.produce("Erase a.", Even)).waiting_for
+            assert waiting is not None
+            approved = await agent.approve(waiting.packet_ids[0], by="bea")
+            assert isinstance(approved, StructuredResponse)
+            assert approved.value == Even(n=4)
+        (tmp_path / "two").mkdir()
+        engine = Desk(tmp_path / "two").engine(call("erase", word="a"), {"text": '{"n": 3}'}, {"text": '{"n": 4}'})
+        parts["home"] = tmp_path / "other"
+        async with AgentLoop(engine, **parts) as agent:
+            waiting = (await agent.produce("Erase a.", Even)).waiting_for
+            assert waiting is not None
+        async with AgentLoop(engine, **parts) as agent:
+            assert (await agent.resume(Even)).waiting_for is not None
+            done = await agent.approve(waiting.packet_ids[0], by="bea")
+            assert isinstance(done, StructuredResponse)
+            assert done.value == Even(n=4)
+            with pytest.raises(RequestRejected, match="SCHEMA_SOURCE_INVALID"):
+                await agent.resume("Even")  # type: ignore[call-overload]  # a text is no type
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "value"),
+    [
+        (list[Plain], '[{"n": 1}]', [Plain(n=1)]),
+        (Plain | None, '{"n": 1}', Plain(n=1)),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+        (set[int], "[1]", {1}),
+        (Literal["a", "b"], '"a"', "a"),
+        (Annotated[Plain, "noted"], '{"n": 1}', Plain(n=1)),
+    ],
+)
+def test_every_class_takes_every_type_as_a_schema(schema: Any, said: str, value: object) -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        async with AgentLoop(Panel(said), system=system) as agent:
+            assert (await agent.chat_structured("x", schema)).value == value
+            assert (await agent.produce("x", schema)).value == value
+        async with SpecializedLoop(Panel(said), schema=schema, system=system) as loop:
+            assert (await loop.call("x")).value == value
 
     asyncio.run(story())
 

@@ -101,3 +101,11 @@ def test_a_run_is_submitted_followed_and_answered_over_http_and_goes_on_after_it
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
         assert ledger.execute("SELECT order_id, cents FROM refunds").fetchall() == [("42", 12900)]
     assert (tmp_path / "server.log").read_text() == ""
+
+
+def test_a_body_that_is_no_answer_is_a_4xx_whatever_stands_in_it(tmp_path: Path) -> None:
+    with served(tmp_path, a_free_port()) as client:
+        body = '{"decision": "approve", "packet": NaN, "by": "x"}'
+        answer = client.post("/approvals/r1/2.0", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "REQUEST_MALFORMED")
+    assert "packet" in answer.json()["message"]

@@ -6,18 +6,18 @@ Rule 3: a listener (stream, `on_tool_result`, observer) may break, and the run g
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace as replace_parts
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
-from remit.agents.agent_requests import check_settings, hints_of, instructions, output_of, request_of
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
+from remit.agents.agent_requests import check_settings, hints_of, instructions, object_schema, output_of, request_of
+from remit.agents.structured import SchemaSource, Shape, StructuredResponse, T
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -57,7 +57,7 @@ from remit.orchestrate.run_handle import (
     refuse_answer,
     rejection,
 )
-from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, Terms, ToolCallFilter
+from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter
 from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ AGENT_BUSY = "AGENT_BUSY"
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
 
 
-@checks_arguments()
+@checks_arguments("schema")
 class AgentLoop:
     """A conversation. Each exchange is a governed run; the runs of a conversation are its session."""
 
@@ -195,12 +195,13 @@ class AgentLoop:
         return await told_to_step(self._shaped(self._structured(text, output, ToolChoice()), schema))
 
     async def _shaped(self, request: SystemRequest, schema: SchemaSource[T]) -> StructuredResponse[T]:
-        return structured(await self._exchanged(request, type_code(schema)), schema)
+        shape = Shape(schema)
+        return shape.response(await self._exchanged(request, shape))
 
-    async def _exchanged(self, request: SystemRequest, typed: Mapping[str, Code] | None = None) -> SystemResponse:
+    async def _exchanged(self, request: SystemRequest, shape: Shape[Any] | None = None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = Exchange(self.config, system.text, self._begin)
-        exchange.kit = _coded(exchange.kit, typed)
+        _shape(exchange, shape)
         try:
             with self._entries_for(exchange) as entries:
                 response = await run_or_cancel(
@@ -245,22 +246,29 @@ class AgentLoop:
         """Say no to what the open exchange asks, and let it go on without."""
         return await told_to_step(self._answer(rejection(packet_id, by=by, reason=reason, packet=packet)))
 
+    @overload
+    async def resume(self, schema: None = None) -> SystemResponse: ...
+    @overload
+    async def resume(self, schema: SchemaSource[T]) -> StructuredResponse[T]: ...
     async def resume(self, schema: SchemaSource[Any] | None = None) -> SystemResponse:
         """Go on with the open exchange of the session, which a crash or a closed program left, with this agent's own tools.
 
         Refused with NOTHING_OPEN where none is open. An exchange whose schema is a type with checks of its own goes on
         with that schema; without it, it is refused and stays as it is.
         """
-        return await told_to_step(self._resumed(None if schema is None else type_code(schema)))
+        if schema is not None:
+            object_schema(schema)
+        shape = None if schema is None else Shape(schema)
+        return await told_to_step(self._resumed(shape))
 
-    async def _resumed(self, typed: Mapping[str, Code] | None) -> SystemResponse:
+    async def _resumed(self, shape: Shape[Any] | None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = await self._open_exchange(system)
-        exchange.kit = _coded(exchange.kit, typed)
+        _shape(exchange, shape)
         response = await system.resume(exchange.run_id, kit=exchange.kit)
         await exchange.finish()
         await self._refresh(system)
-        return response
+        return exchange.read(response)
 
     async def cancel(self, *, by: str = "", reason: str = "") -> None:
         """End the open exchange at once, from wherever it is driven."""
@@ -335,8 +343,11 @@ class AgentLoop:
         response = await (await system.find(exchange.run_id, kit=exchange.kit))
         await exchange.finish()
         await self._refresh(system)
-        return response
+        return exchange.read(response)
 
 
-def _coded(kit: Kit, code: Mapping[str, Code] | None) -> Kit:
-    return replace_parts(kit, code={**kit.code, **code}) if code else kit
+def _shape(exchange: Exchange, shape: Shape[Any] | None) -> None:
+    """Have an exchange hear its outputs for a type, and give its responses, also the later ones, with their value."""
+    if shape is not None:
+        exchange.kit = replace_parts(exchange.kit, code={**exchange.kit.code, **shape.code})
+        exchange.read = shape.response

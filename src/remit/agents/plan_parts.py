@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 from remit.agents.agent_loop import AgentLoop
 from remit.agents.redundant_loop import RedundantLoop
 from remit.agents.specialized_loop import SpecializedLoop
-from remit.agents.structured import type_code
+from remit.agents.structured import type_code, typed_for
 from remit.agents.terms import engine_of, refuse_own_terms
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import Mode
 from remit.core.run.inference import ModelRequest
 from remit.core.work.graph import Ask, schema_text
-from remit.core.work.plan import ExecutionPlan
+from remit.core.work.plan import MARK, ExecutionPlan
 from remit.inference.engine import AnyEngine
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import (
@@ -34,9 +34,9 @@ from remit.orchestrate.patterns.handlers import (
     ValidateHandler,
     unusable_handler,
 )
-from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text, step_type_heard
+from remit.orchestrate.patterns.plan_graph import STEP_MARK, sampling_text, step_place
 from remit.orchestrate.patterns.planners import PLAN_MODEL_TAKEN, answers_alike
-from remit.orchestrate.patterns.structured_graph import TYPE_MARK, structured_graph, type_heard
+from remit.orchestrate.patterns.structured_graph import structured_graph, type_heard
 from remit.orchestrate.setup.kit import Code, ToolCallFilter, prompt_text
 from remit.tool.declare.decorator import Tool
 from remit.tool.registry import Registry
@@ -144,7 +144,7 @@ def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
     )
     rounds = loop.tool_rounds_max if tools else 0
     # Of loops for several types of steps, each has a type of its own.
-    code = {f"{TYPE_MARK}{type_of_step}": check for check in loop.typed.values()}
+    code = typed_for(f"loop{MARK}{type_of_step}", loop.typed)
     graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True, heard=type_heard(code))
     return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools, code=code, filters=filters)
 
@@ -171,5 +171,5 @@ def types_of(plan: ExecutionPlan) -> dict[str, Code]:
         # A type stands for its schema there as well.
         asked: Any = step.input.schema if isinstance(step.input, ModelRequest) else None
         with suppress(RequestRejected):  # What stands for no schema is refused with its step.
-            found.update((step_type_heard(step), check) for check in type_code(step.schema or asked).values())
+            found |= typed_for(step_place(step), type_code(step.schema or asked))
     return found

@@ -14,7 +14,7 @@ from typing import Generic, Self
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, StructuredResponse, T, structured, type_code
+from remit.agents.structured import SchemaSource, Shape, StructuredResponse, T, typed_for
 from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.clipped import clipped
@@ -38,6 +38,7 @@ from remit.core.run.messages import user_message
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.graph import Ask, Graph, schema_text
+from remit.core.work.plan import MARK
 from remit.inference.engine import AnyEngine, Engine
 from remit.kernel.results.votes import in_order, voting_answers
 from remit.kernel.state import pinned
@@ -58,7 +59,7 @@ from remit.orchestrate.patterns.redundant_graph import (
     check_replicas,
     redundant_for,
 )
-from remit.orchestrate.patterns.structured_graph import TYPE_MARK, type_heard
+from remit.orchestrate.patterns.structured_graph import type_heard
 from remit.orchestrate.patterns.voters import Strategy, check_strategy, strategy_named
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import Code, ContextProvider, Kit, SystemPrompt, prompt_text
@@ -157,11 +158,11 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        shape, opened, grammar = checked_schema(schema), engine_of(engine), grammar_text(grammar)
+        written, opened, grammar = checked_schema(schema), engine_of(engine), grammar_text(grammar)
         self.config = RedundantConfig(
             engine=opened,
             system_prompt=system_prompt,
-            schema=shape,
+            schema=written,
             grammar=grammar,
             n=n,
             voting=voting,
@@ -172,7 +173,8 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         named = voting if isinstance(voting, str) else CUSTOM
         self._redundancy = Redundancy(n, named, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
-        self.context_provider, self.user_id, self._typed = context_provider, user_id, type_code(schema)
+        shape = Shape(schema)
+        self.context_provider, self.user_id, self._typed = context_provider, user_id, shape.code
         # Whether the caller passed a boundary, even the default one.
         self.has_own_boundary = boundary is not UNSAID
         said = terms_of(boundary, budget, Routing.NONE, role=role, goal=goal)
@@ -186,7 +188,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             context_provider=context_provider,
             hints=hints_of(temperature, top_p, timeout_ms, options),
         )
-        self._runs = SingleRuns(_reading(schema), self._kit_for, _expect_vote, system=system, home=home)
+        self._runs = SingleRuns(_reading(shape), self._kit_for, _expect_vote, system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
         check_graph_fits(self._graph(CUSTOM, self._typed), self.terms)
@@ -234,7 +236,7 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
             role=self.terms.role,
             sampling=sampling_text(self._settings.hints),
         )
-        typed = {f"{TYPE_MARK}{name}": check for check in self._typed.values()}
+        typed = typed_for(f"vote{MARK}{name}", self._typed)
         code = {**typed, **self._voter(name)}
         return PatternHandler(self._graph(name, typed), self.config.engine, Mode.REDUNDANT, ask, code=code)
 
@@ -293,11 +295,11 @@ async def _expect_vote(system: System, run_id: str) -> None:
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
 
 
-def _reading(schema: SchemaSource[T]) -> Read[RedundantResult[T]]:
+def _reading(shape: Shape[T]) -> Read[RedundantResult[T]]:
     async def read(system: System, response: SystemResponse) -> RedundantResult[T]:
         candidates, failed = await candidates_of(system, response.run_id)
         confidence, usage = response.confidence or 0.0, response.token_usage
-        typed = structured(response, schema)
+        typed = shape.response(response)
         raw = await raw_candidates_of(system, response.run_id)
         return RedundantResult(
             content=response.content,

@@ -8,7 +8,6 @@ Rule 3: every call is a session of its own, in which it is found again when it i
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
 from functools import partial
@@ -29,6 +28,7 @@ from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.inner_runs import told_to_step
+from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
 from remit.orchestrate.run_handle import CALLER, Run, answer, approval, cancellation, refuse_answer, rejection, run_of
 from remit.orchestrate.setup.kit import Kit, Terms
 
@@ -172,11 +172,15 @@ class SingleRuns(Generic[T]):
         """
         asking = run_of(packet_id)
         for run_id in (*await system.lineages.of(asking), asking) if asking else ():
-            with suppress(RequestRejected):
+            try:
                 if not (await system.archive.find(run_id)).ending:
                     await system.archive.approval(packet_id)
                     await self.take_up(run_id)
                     break
+            except RequestRejected as refused:
+                # It is a call of such a loop, and lacks code of the program that began it, such as a type.
+                if refused.code == RUN_PARTS_MISSING:
+                    raise
         else:
             await refuse_answer(system, packet_id, none_of(packet_id, "of a call of this loop that waits"))
         return self._open[run_id]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from remit.core.clipped import clipped
-from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, check_budget, negative_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, check_figures, declared_boundary
@@ -59,7 +59,13 @@ def engine_of(engine: AnyEngine | str | None) -> Engine:
     if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    told: object = engine.model_info()
+    try:
+        told: object = engine.model_info()
+    except RemitError:
+        raise
+    except Exception as error:
+        message = f"model_info() of a {type(engine).__name__} raised {type(error).__name__}: {str(error)[:400]}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
     if not isinstance(told, ModelInfo):
         message = (
             f"model_info() of a {type(engine).__name__} gave {clipped(told)}; it gives a ModelInfo, in a plain def"

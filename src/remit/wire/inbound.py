@@ -23,7 +23,7 @@ from remit.core.run.contract import ExecutionHints, SystemRequest
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import derived_id
 from remit.core.run.messages import Message, user_message
-from remit.core.run.signals import Signal, UserSignal
+from remit.core.run.signals import PAYLOAD_KEYS, Signal, UserSignal, check_payload_keys
 from remit.wire.payloads import checked_record
 from remit.wire.wire_records import (
     MAX_TOKENS_DEFAULT,
@@ -51,7 +51,6 @@ _SAME = ("messages", "tools", "tool_choice", "metadata")
 ROUTE_KEY = "agentic"
 # What a payload of a signal may say in a bare text, by the signal.
 _SAID_AS = {Signal.FEEDBACK: "text"}
-_PAYLOAD_KEYS = ("packet_id", "packet", "reason", "text", "arguments")
 
 
 class Route(Record, kw_only=True):
@@ -229,7 +228,9 @@ def _payload_of(held: Any, kind: Signal) -> JsonObject:
         return {_SAID_AS.get(kind, "reason"): held} if held else {}
     if not isinstance(held, dict):
         return {}
-    return {key: held[key] for key in _PAYLOAD_KEYS if key in held}
+    if kind in (Signal.APPROVE, Signal.REJECT):
+        check_payload_keys(held)
+    return {key: held[key] for key in PAYLOAD_KEYS if key in held}
 
 
 def _evidence(context: ConstructedContext) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from typing_extensions import override
 
 from remit import (
     AgentLoop,
@@ -331,6 +332,27 @@ def test_an_engine_that_is_none_is_refused_when_the_executor_is_made() -> None:
     with pytest.raises(RequestRejected) as unfit:
         PlanExecutor({"a": InferHandler(object())})  # type: ignore[arg-type]
     assert unfit.value.code == ErrorCode.CONFIG_NO_ENGINE
+
+
+class Offline(Named):
+    @override
+    def model_info(self) -> ModelInfo:
+        raise RuntimeError("no net")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        AgentLoop,
+        lambda engine: SpecializedLoop(engine, schema={"type": "object"}),
+        lambda engine: RedundantLoop(engine, schema={"type": "object"}),
+        lambda engine: PlanExecutor({"a": InferHandler(engine)}),
+    ],
+)
+def test_an_engine_that_cannot_say_what_it_is_is_refused_with_a_code_and_its_reason(make: Any) -> None:
+    with pytest.raises(RequestRejected, match="raised RuntimeError: no net") as refused:
+        make(Offline("same", {"text": "x"}))
+    assert refused.value.code == ErrorCode.CONFIG_NO_ENGINE
 
 
 def test_two_engines_of_one_name_are_refused_unless_one_spec_opened_both() -> None:

@@ -161,11 +161,19 @@ def wire_signal(kind: str, payload: object = None) -> WireSignal:
 @pytest.mark.req("3.8")
 @pytest.mark.parametrize("kind", Signal)
 def test_each_signal_of_the_wire_is_one_that_the_house_takes(kind: Signal) -> None:
-    payload = "why" if kind is Signal.FEEDBACK else {"reason": "why", "colour": "red"}
+    more = {} if kind in (Signal.APPROVE, Signal.REJECT) else {"colour": "red"}
+    payload = "why" if kind is Signal.FEEDBACK else {"reason": "why", **more}
     signal = signal_of(wire_signal(kind.value, payload), pending=["run1/2.0"])
     check_signal(signal)
     assert (signal.type, signal.run_id, signal.user_id) == (kind, "run1", "ann")
     assert "colour" not in signal.payload
+
+
+@pytest.mark.parametrize("kind", ["approve", "reject"])
+def test_an_answer_with_a_key_that_no_signal_has_is_refused_and_not_heard_without_its_version(kind: str) -> None:
+    with pytest.raises(RequestRejected, match=r"payload\.packet_version is no key of a signal") as refused:
+        signal_of(wire_signal(kind, {"packet_version": "0" * 12}), pending=["run1/2.0"])
+    assert refused.value.code == "SIGNAL_INVALID"
 
 
 def test_an_answer_that_names_no_packet_means_the_only_one_that_waits() -> None:

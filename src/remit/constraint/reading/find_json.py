@@ -4,11 +4,12 @@ Rule 1: a text holds one value. Of several values, only those count that the sch
         equal, or the schema wants a list of them, the text has one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
-        begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off.
+        begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off. A
+        fence behind a value that holds anything but a value of its own, or nothing yet, may replace it as well.
 Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
         are all there is, or the schema wants a list. Numbers in brackets, or nothing, are a list only on a line of their
-        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note or an index,
-        unless the text is one sentence that says of the only list in it that it is the list.
+        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note, an index or
+        a list that the sentence rules out.
         What was passed over and could be meant as well, a citation beside a list or a list beside a citation, leaves the
         text without an answer. Only a value in a fence of its own is told from single numbers and words in brackets.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
@@ -48,6 +49,8 @@ _fence_begun = regex(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w[\w+-]*+\s*+\Z", re.MUL
 # A text in quotes, closed or not, or a bracket outside of one.
 _structural = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _member_first = regex(r'"(?P<key>[^"\n]{1,200})"\s*:')
+# A member of an object that stands in no brackets.
+_member_behind = regex(r'"[^"\n]{1,200}"\s*:\s*(?:["0-9-]|true\b|false\b|null\b)')
 _bracket = regex(r"[{\[]")
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
 _suspect = regex(r"[\"':{}\[\]]")
@@ -57,12 +60,6 @@ _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
 # What a list of numbers stands behind, where words stand on its line; and what may follow it there.
 _announced = regex(r"[:=>][\s`*]*+\Z")
 _sentence_over = regex(r"[`*]*+(?:[.!;](?:\s|\Z)|</)")
-# One sentence that is about a list of several: "The list is …", "Sure! …", "… is the list"; or one that has it as code.
-_one_sentence = r"(?:[^\n.,;:?!()]*+!\s++)?"
-_told_before = regex(rf"{_one_sentence}(?:[^\n.,;:?!()]*\b(?:is|are|was|were)\s++)?[*`]*+\Z")
-_told_behind = regex(r"[*`]*+\s++(?:is|are|was|were)\b[^\n.,;:?!()]*+[.!]?\s*+\Z")
-_all_told = regex(r"[*`]*+[.!]?[*`]*+\s*+\Z")
-_in_code = regex(r"(?:\A|.*[^\w`])`\Z", re.DOTALL)
 # A list that no reader of JSON takes as it stands: several members in square brackets, several numbers in any.
 _listing = regex(
     r"\[[^\[\]{}\"\n]*[,;][^\[\]{}\"\n]*+\]|[\[({]\s*+[+-]?[0-9][0-9.]*+(?:[\s,;]++(?:and\s++)?[+-]?[0-9][0-9.]*+)++\s*+[\])}]"
@@ -70,8 +67,6 @@ _listing = regex(
 # A line of a list of things to do that begins with its box.
 _box = regex(r"\[[ xX]?\][ \t]++[^\s]")
 _bullet = regex(r"[ \t]*+(?:[-*+]|[0-9]++[.)])[ \t]++\Z")
-# One number in brackets is a citation or an index as well.
-_LIST_ITEMS_MIN = 2
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
@@ -183,7 +178,7 @@ def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) 
     values = [found for found in read if found is not None]
     if not cut or not values or len(values) < len(read):
         return None
-    if cut[-1] > whole[-1]:
+    if cut[-1] > whole[-1] or _fences(body, begin)[-1][0] == len(body):
         raise _begun_again(fences[cut[-1]][0])
     chosen, first = values[0], whole[0]
     is_part = [_begins_like(pieces[place], chosen.value) for place in cut if place < first]
@@ -305,8 +300,6 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         is_wanted = set(kinds) == {"array"} and isinstance(weak.value, list)
         if is_wanted or not _has_words(body[begin : weak.begin] + body[weak.end :]):
             strong = found.weak
-    if not strong and not found.weak and set(kinds) == {"array"}:
-        strong = [each for each in found.asides if len(found.asides) == 1 and _is_told(body, begin, each, wanted)]
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
@@ -317,6 +310,7 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         raise Unreadable(
             Reason.SEVERAL_VALUES, rival.begin, f"{shown[:40]} stands in the text, too, and could be meant"
         )
+    _check_behind(body, begin, admitted[-1], found.strong)
     if len(admitted) == 1:
         return _taken(body, begin, log, first)
     if all(same_json(first.value, each.value) for each in admitted):
@@ -419,18 +413,6 @@ def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
     return not (is_announced and (not _has_words(after) or _sentence_over.match(after)))
 
 
-def _is_told(body: str, begin: int, found: _Candidate, wanted: Sought) -> bool:
-    """Whether a text is one sentence that gives a list, and no claim with a note, a range or a citation beside it."""
-    if found.value is NO_VALUE or len(found.value) < _LIST_ITEMS_MIN or not wanted.could_mean(found.value, 0):
-        return False
-    before, after = body[begin : found.begin], body[found.end :]
-    if _in_code.match(before) and after.startswith("`"):
-        return True
-    if _told_before.fullmatch(before) is None:
-        return False
-    return _all_told.match(after) is not None or (not _has_words(before) and _told_behind.match(after) is not None)
-
-
 def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundValue:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
@@ -439,6 +421,21 @@ def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundVal
     _check_rest(body, found.end, log)
     log.extend(found.log)
     return FoundValue(found.value, found.bare_words)
+
+
+def _check_behind(body: str, begin: int, last: _Candidate, values: list[_Candidate]) -> None:
+    """Refuse what may replace the last value: a fence behind it that is no value of its own or just begun."""
+    rest = body[last.end :]
+    mark = _fence_line.search(rest)
+    is_fenced = any(start <= last.begin and last.end <= end for start, end in _fences(body, begin))
+    closes = mark is not None and not mark["info"] and (is_fenced or not _has_words(rest[: mark.start()]))
+    behind = _fences(body, last.end + (mark.end() if mark is not None and closes else 0))
+    for start, end in behind:
+        if not any(_is_all_of(body, each, start, end) for each in values):
+            raise _begun_again(start)
+    line = rest[rest.rfind("\n") + 1 :]
+    if line.endswith(("```", "~~~")) and _has_words(line):
+        raise _begun_again(len(body))
 
 
 def _check_rest(body: str, end: int, log: RepairLog) -> None:
@@ -450,6 +447,9 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
         log.note(RepairCode.CLOSER_DROPPED, end, rest)
     elif rest[0] in ",:\"'" and _suspect.search(rest, 1):
         raise Unreadable(Reason.UNEXPECTED, end, f"{rest[:10]!r} follows the value and may belong to it")
+    elif (member := _member_behind.search(_bracket.split(rest, 1)[0])) is not None:
+        at = end + body[end:].index(rest) + member.start()
+        raise Unreadable(Reason.SEVERAL_VALUES, at, f"{member[0][:40]} stands behind the value and may replace a part")
     else:
         _note_removed(rest, end, log)
 

@@ -75,6 +75,7 @@ PAYLOAD_NEEDED: Mapping[Signal, tuple[str, ...]] = MappingProxyType(
     }
 )
 PAYLOAD_TEXTS = ("packet_id", "packet", "reason", "text")
+PAYLOAD_KEYS = (*PAYLOAD_TEXTS, "arguments")
 
 
 class SignalOutcome(Record):
@@ -139,8 +140,17 @@ def check_signal(signal: UserSignal) -> None:
             raise RequestRejected(
                 SIGNAL_INVALID, f"signal {signal.type.value!r} needs payload.{key}, which is missing", {"key": key}
             )
+    check_payload_keys(signal.payload)
     for key in PAYLOAD_TEXTS:
         _check_text(key, signal.payload.get(key, ""))
+
+
+def check_payload_keys(payload: Mapping[str, Any]) -> None:
+    """Refuse a key that no signal has: a misspelt `packet` would leave an answer without the version of what was shown."""
+    unknown = [str(key)[:80] for key in payload if key not in PAYLOAD_KEYS]
+    if unknown:
+        message = f"payload.{unknown[0]} is no key of a signal; there are {', '.join(PAYLOAD_KEYS)}"
+        raise RequestRejected(SIGNAL_INVALID, message, {"key": unknown[0]})
 
 
 def _check_text(key: str, value: Any) -> None:

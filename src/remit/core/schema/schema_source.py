@@ -70,9 +70,15 @@ def instance_reader(source: Any) -> Callable[[JsonValue], Any]:
     return lambda value: adapter.validate_json(json.dumps(value))
 
 
-def check_of(source: Any) -> Callable[[str], list[str]] | None:
+# Takes a JSON value that a type accepted, and the instance that was made of it.
+Keep: TypeAlias = Callable[[JsonValue, Any], None]
+Check: TypeAlias = Callable[..., list[str]]
+
+
+def check_of(source: Any) -> Check | None:
     """What looks at a JSON text that fits the schema of a source, and says why the type refuses it; None where it never could.
 
+    A second argument of it, a Keep, is told the instance that it made, where that is what instance_reader makes.
     Raises RequestRejected for what stands for no schema.
     """
     if isinstance(source, dict | bool | str | Schema):
@@ -85,15 +91,18 @@ def check_of(source: Any) -> Callable[[str], list[str]] | None:
 
 
 @lru_cache(maxsize=CHECKS_KEPT_MAX)
-def _check_of_type(source: Any) -> Callable[[str], list[str]] | None:
+def _check_of_type(source: Any) -> Check | None:
     schema = compile_schema(schema_of(source))
     from pydantic import TypeAdapter, ValidationError
 
-    adapter: TypeAdapter[Any] = TypeAdapter(_carried(source, TYPE_LEVELS_MAX))
+    carried = _carried(source, TYPE_LEVELS_MAX)
+    adapter: TypeAdapter[Any] = TypeAdapter(carried)
+    # A TypedDict is read as a model here, and is none.
+    is_same = carried == source
     if not _demands_more(adapter.core_schema):
         return None
 
-    def problems(text: str) -> list[str]:
+    def problems(text: str, keep: Keep | None = None) -> list[str]:
         try:
             value = parse_json(text)
         except ValueError:
@@ -101,12 +110,14 @@ def _check_of_type(source: Any) -> Callable[[str], list[str]] | None:
         if not schema.is_valid(value):
             return []  # The schema has its own words for that.
         try:
-            adapter.validate_json(text)
+            made = adapter.validate_json(text)
         except ValidationError as refused:
             said = refused.errors(include_url=False, include_context=False)
             return [f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}" for error in said]
         except Exception as error:  # noqa: BLE001  # whatever the code of a type raises, it takes no such value
             return [f"the type of the output raised {type(error).__name__}: {error}"]
+        if keep is not None and is_same:
+            keep(value, made)
         return []
 
     return problems

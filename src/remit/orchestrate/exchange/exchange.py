@@ -16,7 +16,7 @@ from remit.core.journal.arrivals import RunStarted
 from remit.core.journal.rulings import CallSettled, CommandSettled, Rung
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject, Text
-from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints
+from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, SystemResponse
 from remit.core.run.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.run.messages import Message, Role
 from remit.inference.engine import AnyEngine, Restarted, StreamChunk
@@ -86,6 +86,8 @@ class Exchange:
         run_id: str = "",
     ) -> None:
         self.run_id = run_id
+        # How its response is read, such as with a value of the type that was given as schema.
+        self.read: Callable[[SystemResponse], SystemResponse] = lambda response: response
         self._config, self._text, self._on_begun = config, text, on_begun
         # The run as it stands, once it has begun here; for the log.
         self._state: RunState | None = None

@@ -13,7 +13,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from remit.constraint.grammar.notation import check_grammar
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.journal.canonical import NotCanonical
 from remit.core.journal.codec import to_json
 from remit.core.limits.tools import ToolChoiceMode, ToolDefinition, check_tool_choice
 from remit.core.record import JsonObject, replace
@@ -120,7 +122,7 @@ def plan_graph(
         gives[step.name] = feed.gives
         after = _entrance(steps[place + 1], handlers) if place + 1 < len(steps) else "check"
         timeout_ms = _least(step.timeout_ms, policy.timeout_per_step_ms)
-        made = _nodes(step, feed, handler, timeout_ms, step_type_heard(step) if step_type_heard(step) in heard else "")
+        made = _nodes(step, feed, handler, timeout_ms, _type_heard(step, heard))
         nodes += [replace(node, visits_max=bounds[step.name]) for node in made]
         edges += _edges(step, handlers, after, _maker(steps, place, handlers), bounds[step.name])
     nodes.append(Node("check", NodeKind.VALIDATE, visits_max=1))
@@ -144,9 +146,15 @@ def finished_steps(
     return tuple(steps)
 
 
-def step_type_heard(step: Step) -> str:
-    """The name of the code that hears the answer of a step for the type that it gives as schema."""
-    return f"{TYPE_MARK}{STEP_MARK}{step.name}"
+def step_place(step: Step) -> str:
+    """What stands, before the name of the type, in the name of the code that hears the answer of a step for its type."""
+    return f"{STEP_MARK}{step.name}"
+
+
+def _type_heard(step: Step, heard: Collection[str]) -> str:
+    # No name of a step has the mark in it, so no other step begins like this one.
+    begins = f"{TYPE_MARK}{step_place(step)}{MARK}"
+    return next((name for name in heard if name.startswith(begins)), "")
 
 
 def _first_words(step: Step, handler: Handler, prompt: str) -> str | None:
@@ -423,7 +431,10 @@ def followed(step: Step, handler: Handler) -> Step:
 def _written_out(step: Step, request: ModelRequest) -> ModelRequest:
     """A request with the schema that a type of its stands for, and the grammar that is in a file."""
     schema = None if request.schema is None else _object_schema(step, request.schema)
-    return replace(request, schema=schema, grammar=grammar_text(request.grammar))
+    grammar = grammar_text(request.grammar)
+    if grammar:
+        check_grammar(grammar)
+    return replace(request, schema=schema, grammar=grammar)
 
 
 def _object_schema(step: Step, source: object) -> JsonObject:
@@ -431,6 +442,11 @@ def _object_schema(step: Step, source: object) -> JsonObject:
     if isinstance(schema, bool):
         message = f"step {step.name!r} has the schema {schema!r}, which says nothing about an output; pass an object"
         raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name})
+    try:
+        schema_text(schema)
+    except NotCanonical as problem:
+        message = f"step {step.name!r} has a schema that cannot be written down: {problem.args[-1]}"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message, {"step": step.name}) from problem
     return schema
 
 

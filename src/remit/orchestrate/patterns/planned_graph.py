@@ -29,6 +29,7 @@ from remit.core.work.graph import (
 )
 from remit.core.work.plan import ASK_PLANNER, ExecutionPlan, PlanPolicy, PlanTrace, StepType
 from remit.core.work.values import ValueKind
+from remit.kernel.graph.compiled import compile_graph
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.patterns.handlers import InferHandler, PatternHandler, ToolHandler
@@ -102,8 +103,10 @@ def planned_first(graph: Graph, planner: Planner, request: SystemRequest) -> Gra
 
 
 def planned_steps(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, request: SystemRequest) -> Planned:
-    """A plan that was made, as it is run; raises RequestRejected where it cannot be."""
-    return Planned(plan_graph(plan, policy, handlers, last_words(request)), plan.trace)
+    """A plan that was made, as it is run; raises RequestRejected where it cannot be, its schemas among the reasons."""
+    graph = plan_graph(plan, policy, handlers, last_words(request))
+    compile_graph(graph)
+    return Planned(graph, plan.trace)
 
 
 def last_words(request: SystemRequest) -> str:
