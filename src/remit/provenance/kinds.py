@@ -162,7 +162,7 @@ def number_key(number: Decimal) -> str:
     return spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
 
 
-def is_moment(text: str) -> bool:
+def is_in_calendar(text: str) -> bool:
     """Whether a text in ISO form is a day, or a moment of one, that there is."""
     try:
         return DATE.fullmatch(text) is not None and datetime.fromisoformat(text) is not None

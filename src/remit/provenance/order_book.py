@@ -43,7 +43,7 @@ from remit.core.work.orders import (
 )
 from remit.provenance.call_log import call_bytes, call_digest
 from remit.provenance.declarations import Declaration
-from remit.provenance.kinds import is_moment, number_of, satisfies, supplies
+from remit.provenance.kinds import is_in_calendar, number_of, satisfies, supplies
 from remit.provenance.order_checks import carries_words, expect_tools, rejected, spellings
 from remit.provenance.origins.labels import Observation
 from remit.provenance.values.payload import points_to
@@ -429,7 +429,7 @@ def _largest(records: list[JsonObject], field: str) -> list[JsonObject]:
     numbers = [number_of(value) for value in held]
     if all(number is not None for number in numbers):
         return [one for one, number in zip(records, numbers, strict=True) if number == max(numbers)]  # type: ignore[type-var]
-    moments = [value if isinstance(value, str) and is_moment(value) else "" for value in held]
+    moments = [value if isinstance(value, str) and is_in_calendar(value) else "" for value in held]
     # Moments compare by their letters where they are written alike.
     if not all(moments) or len({(len(one), one[10:11], one[19:]) for one in moments}) > 1:
         return []
