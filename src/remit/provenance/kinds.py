@@ -9,7 +9,7 @@ Rule 4: an argument without a kind takes any supplying kind, and its name may on
 """
 
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -160,6 +160,14 @@ def number_key(number: Decimal) -> str:
         return "0"
     spelled = format(number, "f")
     return spelled.rstrip("0").rstrip(".") if "." in spelled else spelled
+
+
+def is_in_calendar(text: str) -> bool:
+    """Whether a text in ISO form is a day, or a moment of one, that there is."""
+    try:
+        return DATE.fullmatch(text) is not None and datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 def day_of(text: str) -> date | None:

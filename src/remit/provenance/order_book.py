@@ -43,7 +43,7 @@ from remit.core.work.orders import (
 )
 from remit.provenance.call_log import call_bytes, call_digest
 from remit.provenance.declarations import Declaration
-from remit.provenance.kinds import DATE, number_of, satisfies, supplies
+from remit.provenance.kinds import is_in_calendar, number_of, satisfies, supplies
 from remit.provenance.order_checks import carries_words, expect_tools, rejected, spellings
 from remit.provenance.origins.labels import Observation
 from remit.provenance.values.payload import points_to
@@ -326,24 +326,28 @@ class OrderBook:
 
     def _differs(self, order: Order, arguments: JsonObject, *, has_unlisted: bool) -> str:
         """What is different about an effect; empty where nothing is."""
-        args, text = dict(order.args), dict(order.text)
+        args, text, defaults = dict(order.args), dict(order.text), self._defaults(order.tool)
+        # What is strict compares the call as it will be made: with all that the tool itself fills in.
+        made = {**({name: parse_json(json) for name, json in defaults.items()} if self._is_strict else {}), **arguments}
         for name, value in args.items():
             found = self.supplied(value, name, order.tool)
             if not found.json:
                 return f"{name} is not known: {found.why}"
-            given = arguments.get(name)
-            if name not in arguments or not _is_same(found.json, given):
+            given = made.get(name)
+            if name not in made or not _is_same(found.json, given):
                 return f"{name} is {found.json[:_SHOWN_CHARS_MAX]}, not {_shown_json(given)}"
         for name, wording in text.items():
             if isinstance(wording, Free) and not carries_words(self._tools[order.tool], name):
                 return f"{name} steers the effect, and the order leaves it to free words"
-            if why := self._misworded(wording, arguments.get(name), has_unlisted=has_unlisted):
+            if why := self._misworded(wording, made.get(name), has_unlisted=has_unlisted):
                 return f"{name} {why}"
-        defaults = self._defaults(order.tool)
-        if self._is_strict:
-            arguments, defaults = {**_filled_in(defaults), **arguments}, {}
-        for name, given in arguments.items():
-            is_left_out = given in _EMPTY or (name in defaults and _is_same(defaults[name], given))
+        for name, given in made.items():
+            is_off = self._is_strict and given is False and name not in arguments  # A switch that stays off is nothing.
+            is_left_out = (
+                given in _EMPTY
+                or is_off
+                or (not self._is_strict and name in defaults and _is_same(defaults[name], given))
+            )
             if name not in args and name not in text and not is_left_out:
                 return f"{name} is not in the order, and is {_shown_json(given)}"
         return ""
@@ -381,11 +385,6 @@ def leased_book(leased: LeasedOrders, tools: Mapping[str, Declaration]) -> Order
     book = OrderBook(leased.orders, tools, is_confirmed=True, numbers=leased.numbers, of=leased.of)
     book.confirmed_by, book.confirmed_at_ms = leased.by, leased.at_ms
     return book
-
-
-def _filled_in(defaults: Mapping[str, str]) -> JsonObject:
-    """What a tool fills in where a call says nothing; a switch that stays off is nothing."""
-    return {name: parse_json(json) for name, json in defaults.items() if json != "false"}
 
 
 def _digest(tool: str, arguments: str) -> str:
@@ -430,7 +429,7 @@ def _largest(records: list[JsonObject], field: str) -> list[JsonObject]:
     numbers = [number_of(value) for value in held]
     if all(number is not None for number in numbers):
         return [one for one, number in zip(records, numbers, strict=True) if number == max(numbers)]  # type: ignore[type-var]
-    moments = [value if isinstance(value, str) and DATE.fullmatch(value) else "" for value in held]
+    moments = [value if isinstance(value, str) and is_in_calendar(value) else "" for value in held]
     # Moments compare by their letters where they are written alike.
     if not all(moments) or len({(len(one), one[10:11], one[19:]) for one in moments}) > 1:
         return []

@@ -73,6 +73,7 @@ def test_a_file_of_a_grant_holds_one_order_in_any_form(desk: Desk, text: str) ->
         (("--amount", "1e3"), "--amount '1e3' is no whole number"),
         (("--by", ""), "--by is empty"),
         (("--who", ""), "--who '' names nobody"),
+        (("--tenant", ""), "--tenant '' names no tenant"),
         (("--who", " "), "who=' ' is no name"),
         (("--who", "B\u043eb"), "mixes CYRILLIC and LATIN"),
         (("--by", "  "), "--by is empty"),

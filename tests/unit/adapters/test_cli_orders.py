@@ -54,6 +54,16 @@ def test_a_chat_takes_orders_for_one_message_and_carries_none_over(desk: Desk, m
     assert ("buy lamps" in first, "buy lamps" in second) == (True, False)
 
 
+def test_a_chat_keeps_a_refused_list_until_another_one_is_given(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = desk.file("bad.json", json.dumps([{"tool": "no_such_tool", "args": {"text": "buy lamps"}}]))
+    none = desk.file("none.json", "[]")
+    talker, engine = Talker(desk, monkeypatch), desk.script("Done.", "Nothing.")
+    options = ("--tools", desk.tools(), "--boundary", "guarded", "--orders", bad)
+    seen = talker.says("Go.", "Go.", f"/orders {none}", "Go.", engine=engine, options=options)
+    assert seen.count("error ORDERS_INVALID") == 2
+    assert len(desk.say("runs", "--json").rows) == 1
+
+
 CHAIRS = json.dumps({"tool": "write", "args": {"text": "buy chairs"}})
 MADE = {"orders": [ORDER, {"tool": "write", "args": {"text": "buy kettles"}, "if": "they are cheap"}]}
 BOUNDARY = "name: ordered\nextends: guarded\nauthority: {orders: model, confirm: %s}\n"

@@ -150,6 +150,43 @@ def test_a_grant_covers_no_default_that_it_does_not_name_and_no_other_tool_of_th
     granting(play, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "boolean", "default": True},
+        {"type": "boolean", "default": False},
+        {"type": "integer", "default": 1},
+        {"type": "string", "default": ""},
+        {"type": "string", "default": "soft"},
+        {"type": "array", "items": {"type": "string"}, "default": ["H-2"]},
+    ],
+)
+def test_a_grant_like_a_question_covers_its_call_with_its_defaults_written_or_left_out(
+    tmp_path: Path, schema: dict[str, Any]
+) -> None:
+    def smoke(default: Any) -> dict[str, Any]:
+        taken = {"type": "object", "properties": {"hive": {"type": "string"}, "more": {**schema, "default": default}}}
+        return {"name": "smoke", "effect": "external", "parameters": taken, "control_args": {"hive": "id:hive"}}
+
+    async def asked(system: System, run: str, tool: dict[str, Any], **given: Any) -> dict[str, Any]:
+        guard = system.guard()
+        await guard.answer({"op": "start", "run": run, "prompt": "Do it.", "tools": [tool], "user": "bob"})
+        answer = await guard.answer({"op": "call", "run": run, "id": "c", "tool": "smoke", "args": given})
+        assert answer is not None
+        return answer
+
+    async def play(system: System) -> None:
+        tool, default = smoke(schema["default"]), schema["default"]
+        named = {"hive": {"literal": "H-1"}, "more": {"literal": default}}
+        await give(system, {"tool": "smoke", "args": named}, times_max=9)
+        assert (await asked(system, "1", tool, hive="H-1"))["decision"] == "allow"
+        assert (await asked(system, "2", tool, hive="H-1", more=default))["decision"] == "allow"
+        for number, tool in enumerate((smoke("other"), smoke(["x"]))):
+            assert (await asked(system, f"3{number}", tool, hive="H-1"))["decision"] == "ask"
+
+    granting(play, tmp_path)
+
+
 def test_a_grant_of_money_is_drawn_down_by_amounts(tmp_path: Path) -> None:
     async def play(system: System) -> None:
         await give(system, {"tool": "pay", "args": {"to": "ann@corp.example"}}, times_max=0, amount_max=1200)

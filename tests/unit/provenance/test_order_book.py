@@ -273,6 +273,21 @@ def test_the_largest_is_known_only_where_every_record_can_be_compared(held: dict
     assert "can be compared" in gate.book.lines()[0]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "held", ["2026-13-40", "2026-02-31", "9999-99-99", "2026-00-00", "2026-11-18T25:00", "2026-11-18T10:99"]
+)
+def test_a_moment_that_no_calendar_has_is_not_the_latest(held: str) -> None:
+    dated = {**TOOLS[0], "result": {"[].id": "id:file", "[].name": "label", "[].at": "date"}}
+    order = {"tool": "act", "args": {"file": lookup(pick={"max": "at"})}}
+    real, later = ("2026-11-18T10:00", "2026-11-18T11:00") if "T" in held else ("2026-11-18", "2026-11-19")
+    for moment, is_real in ((held, False), (later, True)):
+        gate = start("Do it.", [dated, *TOOLS[1:]], orders=orders_of([order]))
+        gate.verdict_on("r", "find", {"q": "plan"})
+        gate.observe("r", "find", [{"id": "f1", "name": "a", "at": real}, {"id": "f2", "name": "b", "at": moment}])
+        assert not passes(gate, file="f1")
+        assert passes(gate, file="f2") is is_real
+
+
 SPELLINGS = [
     *(
         mark.join(groups)

@@ -18,6 +18,7 @@ from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, number_key, number_of
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
+from remit.provenance.values.clause_roles import is_composed, is_loose, is_moment_fitting, is_source, is_together
 from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.clause_parts import (
     AIM,
@@ -82,8 +83,7 @@ _FIGURING = frozenset(
     map(stem, SUMS | DIFFERENCES | PERCENTS | {"half", "size", "between", "less", "plus", "minus", "more", "than"})
 )
 _SUPERLATIVES = frozenset(map(stem, SUPERLATIVES))
-# What arguments are called that take where something comes from, and by what it is carried.
-_SOURCES = frozenset({"from", "sourc", "origin", "sender", "src", "old", "payer"})
+# By what something is carried.
 _CARRYING = frozenset({"by", "via", "with", "us", "through"})
 # How a day and a time are written within a moment.
 _DAY_CHARS, _TIME_CHARS = 10, 5
@@ -174,6 +174,8 @@ class _Call:
         is_taken = [self._takes(slot.value) for slot in reading.slots]
         taken = [slot for slot, one in zip(reading.slots, is_taken, strict=True) if one]
         for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
+            if is_loose(slot, taken, reading.slots, self._own) and not self._grounds.index.origins_of(slot.value.text):
+                return f"{slot.value.text!r} is not understood"
             if self._is_missed(slot):
                 return f"the call leaves {slot.value.text!r} over"
             if slot.is_needed and not self._may_be_left(slot, taken):
@@ -212,8 +214,9 @@ class _Call:
             for one in taken
             if one.value.sort in (NAME, QUOTE) or (one.value.number is not None and one.value.number.caller)
         ]
+        is_path = "/" in value.text and any(base_of(one.kind) == "path" for one in self._arguments)
         if slot.role == IN and value.sort in (NAME, QUOTE) and any(one.is_object for one in targets):
-            return True  # Where the thing is that was named.
+            return not is_path  # Where the thing is that was named.
         if (
             slot.role == FROM
             and value.sort != MOMENT
@@ -330,12 +333,11 @@ class _Call:
         is_single = self._grounds.tool_words.needed[self._declaration.name] < 2
         is_elsewhere = has_object or not is_single or not any(reading.things for reading in readings)
         for one in self._arguments:
-            if (
-                isinstance(one.value, bool)
-                or base_of(one.kind) in MOMENTS
-                or one.bound_by != "words"
-                or one.span is None
-            ):
+            if isinstance(one.value, bool) or one.bound_by != "words" or one.span is None:
+                continue
+            if self._is_misplaced(one, slots, readings):
+                return f"{str(one.value)!r} stands in another role"
+            if base_of(one.kind) in MOMENTS:
                 continue
             found = [slot for slot in slots if _is_at(slot, one)]
             if not found:
@@ -355,6 +357,19 @@ class _Call:
                 return f"{held[0].value.text!r} stands in another role"
         return ""
 
+    def _is_misplaced(self, one: Argument, slots: list[Slot], readings: Sequence[ClauseRead]) -> bool:
+        """Whether a moment stands in another role, or the file and the folder of a path do not belong together."""
+        if is_composed(one, self._own):
+            return not any(is_together(one, reading, self._own) for reading in readings)
+        held = [slot for slot in slots if slot.value.sort == MOMENT and self._is_taken_by(one, slot.value)]
+        if base_of(one.kind) in MOMENTS and not held and any(str(one.value) in slot.value.text for slot in slots):
+            return True  # It is a part of something else: "~2026-12-03".
+        for is_clock in (True, False):  # The day and the time of a moment may stand apart.
+            places = [slot for slot in held if bool(slot.value.told.minutes) == is_clock]
+            if places and not any(is_moment_fitting(slot, one) for slot in places):
+                return True
+        return False
+
     def _names_target(self, slot: Slot, one: Argument, is_elsewhere: bool) -> bool:  # noqa: FBT001
         """Whether what stands in a role may name the record of an argument; the relation of a person is judged elsewhere."""
         if slot.role in (OBJECT, IN, AIM) or is_elsewhere or "@" in slot.value.text:
@@ -369,8 +384,12 @@ class _Call:
         is_telling = self._lexicon.is_telling
         held = [" ".join(_WORD.findall(value)) for value in self._held()]
         told = [self._own[start:end] for one in readings if not is_telling for start, end in one.told]
-        for value in (" ".join(_WORD.findall(one)) for one in self._targets()):
-            if value and any(f" {value.lower()} " in f" {' '.join(_WORD.findall(text.lower()))} " for text in told):
+        # What is ruled out may be named by anything that its record is known by: "the heaviest crate (Not Nuts)".
+        denied = [text for text in told if text.lower().startswith("not ")]
+        targets = {" ".join(_WORD.findall(one)) for one in self._targets()}
+        for value in targets.union(held):
+            texts = told if value in targets else denied
+            if value and any(f" {value.lower()} " in f" {' '.join(_WORD.findall(text.lower()))} " for text in texts):
                 return f"{value!r} is spoken of beside the order"
         for sentence in self._grounds.reader.others:
             if any(start <= sentence.start and sentence.end <= end for start, end in (one.zone for one in readings)):
@@ -435,7 +454,7 @@ class _Call:
         nouns = (called | name_stems(one.kind.partition(":")[2])) - UNSAYING
         is_beside = not nouns.isdisjoint(slot.nouns)
         if slot.role == FROM:
-            return is_beside or not called.isdisjoint(_SOURCES) or "from" in name_words(self._declaration.name)
+            return is_beside or is_source(one) or "from" in name_words(self._declaration.name)
         if slot.role == IN and self._declaration.name in self._grounds.tool_words.making:
             return False
         if slot.role == IN:
@@ -447,7 +466,7 @@ class _Call:
         if slot.role in (BY, WITH, AS):
             is_measure = base_of(one.kind) in NUMBERS or slot.value.sort != "name"
             return is_beside or is_measure or not called.isdisjoint(_CARRYING)
-        return called.isdisjoint(_SOURCES)
+        return not is_source(one)
 
 
 def _stems(texts: Iterable[str]) -> Iterator[str]:

@@ -109,6 +109,9 @@ class Slot(Record):
     is_object: bool = False
     # Whether the call has to take it up; what an order points back to may hold more.
     is_needed: bool = True
+    # The word right before it, an article left out, and the signs between.
+    lead: str = ""
+    gap: str = ""
 
 
 class Stray(Record):
@@ -255,7 +258,7 @@ class ClausePart:
         if item.value is not None:
             self._take(item.value, items, at)
             return at + 1
-        if item.text == "not" and is_cut and (until := self._excluded(items, at)):
+        if item.text == "not" and item.is_plain and is_cut and (until := self._excluded(items, at)):
             return self._tell(items, at, until)
         if item.text == "who" and items[at - 1].text in UNIVERSALS and items[at + 1].text.endswith("s"):
             return at + 2
@@ -278,7 +281,10 @@ class ClausePart:
         until = next_cut(items, at)
         part = items[at + 1 : until]
         is_plain = all(
-            not one.is_plain or one.text in _ROLES or one.text in _ARTICLES or stem(one.text) in self._lexicon.nouns
+            not (one.is_plain or one.text in FUNCTION_WORDS)
+            or one.text in _ROLES
+            or one.text in _ARTICLES
+            or stem(one.text) in self._lexicon.nouns
             for one in part
         )
         return until if part and is_plain and len(part) <= _EXCLUDED_MAX else 0
@@ -318,7 +324,12 @@ class ClausePart:
         )
         is_idle = is_purpose or is_count or value.text.lower() in ("today", "tonight")
         role = AIM if self._is_aim and lexicon.own.isdisjoint(nouns) else self._role
-        self.slots.append(Slot(value, role, frozenset(nouns), role == OBJECT, not is_idle and role != AIM))
+        is_needed = not is_idle and role != AIM
+        lead = _word_before(items, at)
+        called, is_object = frozenset(nouns), role == OBJECT
+        self.slots.append(
+            Slot(value, role, nouns=called, is_object=is_object, is_needed=is_needed, lead=lead, gap=before.gap)
+        )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
 
     def _is_understood(self, items: list[Item], at: int) -> bool:
@@ -439,6 +450,13 @@ def _says_how_often(items: list[Item], at: int) -> bool:
 
 def _follows_number(items: list[Item], at: int) -> bool:
     return at > 0 and _is_number(items[at - 1])
+
+
+def _word_before(items: list[Item], at: int) -> str:
+    """The word right before an item, an article left out; none before a value or at the beginning."""
+    while at > 0 and items[at - 1].text in _ARTICLES - UNIVERSALS:
+        at -= 1
+    return items[at - 1].text if at > 0 else ""
 
 
 def next_cut(items: list[Item], at: int) -> int:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.kinds import base_of, number_key, unit_of
+from remit.provenance.kinds import UNSAYING, base_of, number_key, unit_of
 from remit.provenance.words.atoms import (
     NumberSaid,
     Token,
@@ -135,7 +135,7 @@ class Words(Record):
                 said.percent == wants_percent
                 and not said.is_part
                 and (not unit or stem(unit) == stem(said.unit))
-                and (unit or is_called_for(said, kind, argument))
+                and (is_called_for(said, kind, argument) if not unit else not _is_count_of(said, argument))
             ):
                 return said.start, said.end
         return None
@@ -149,7 +149,7 @@ class Words(Record):
         parts = name_words(argument)
         wanted = {stem(part) for part in (parts if _CALLED.intersection(parts) else parts[-1:])} - {""}
         for said in self.numbers.get(key, ()):
-            if not said.percent and wanted.intersection(said.names):
+            if not said.percent and wanted.intersection(said.names) and not _is_count_of(said, argument):
                 return said.start, said.end
         return None
 
@@ -322,11 +322,21 @@ def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
     return not said.caller and said.mentions[-1:] != () and said.mentions[-1] in nouns
 
 
+def _is_count_of(said: NumberSaid, argument: str) -> bool:
+    """Whether a number counts what an argument names one of: "3 rows" is no `row`, and is the number of `rows`."""
+    unit, parts = said.unit.lower(), [part for part in name_words(argument) if stem(part) not in UNSAYING]
+    if said.caller or not unit.endswith("s") or unit in CURRENCIES or not parts or unit in parts:
+        return False
+    return stem(parts[-1]) == stem(unit)
+
+
 def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
     """Whether a number may be an argument: it is called nothing, or what the argument or its kind is called."""
     names = said.names
     if not names:
         return True
+    if _is_count_of(said, argument):
+        return False
     base, _, space = kind.partition(":")
     nouns = name_stems(argument) | name_stems(space)
     if not names.isdisjoint(nouns) or ("id" in name_words(argument) and _is_opened_by(said, nouns)):

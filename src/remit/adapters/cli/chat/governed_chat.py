@@ -65,9 +65,14 @@ class ChatTerms:
             user_assumed=self.user_assumed,
             orders=self.orders,
         )
-        self.orders = ()
+        given, self.orders = self.orders, ()
         self.narrator.hear_next()
-        return await self._shown(self.begin(request))
+        try:
+            return await self._shown(self.begin(request))
+        except RequestRejected:
+            # Nothing began: the message said again stands under the same orders, and not under its words alone.
+            self.orders = given
+            raise
 
     async def go_on(self) -> SystemResponse:
         """The open exchange at its next rest."""

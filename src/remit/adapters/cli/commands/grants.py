@@ -66,7 +66,7 @@ def give(
     who: Annotated[
         str | None, Parameter(help="Only for runs of this user; without it for every user of the tenant.")
     ] = None,
-    tenant: Annotated[str, Parameter(help="For runs of this tenant.")] = "",
+    tenant: Annotated[str | None, Parameter(help="For runs of this tenant; without it for runs of none.")] = None,
     by: ByWhom = "",
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -77,6 +77,10 @@ def give(
     if who == "":
         raise wrong_usage(
             "--who '' names nobody; name the user whose runs it is for, or leave --who out for every user"
+        )
+    if tenant == "":
+        raise wrong_usage(
+            "--tenant '' names no tenant; name the tenant of the runs, or leave --tenant out for runs of none"
         )
     given = () if file is None else orders_from_file(file)
     if file is not None and len(given) != 1:
@@ -96,7 +100,7 @@ def give(
                 times=times,
                 amount=amount,
                 who=who or "",
-                tenant=tenant,
+                tenant=tenant or "",
                 by=by or keyboard_user(),
             )
             _tell(terminal, found, system.grants.now_ms)
