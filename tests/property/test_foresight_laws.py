@@ -65,7 +65,7 @@ def test_the_kernel_stops_no_run_by_what_was_learned_from_it(seeds: list[int]) -
 
 @pytest.mark.slow
 def test_enough_worlds_succeed_for_this_to_mean_something() -> None:
-    histories = successes(list(range(60)))
+    histories = successes(list(range(90)))
     assert len(histories) > 10
     assert max(len(course_of(states(history))) for history in histories) > 1
 

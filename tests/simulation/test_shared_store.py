@@ -60,12 +60,14 @@ def test_what_is_asked_for_at_once_may_not_wait() -> None:
 def test_it_is_noted_who_wrote_a_turn_under_which_token_and_when() -> None:
     async def write(ground: GuardParts) -> None:
         await asyncio.sleep(5)
-        journal = store_of(ground, "p1").journal
-        first = await journal.append("r1", b"turn", START, warrant=Warrant(4))
-        second = await journal.append("r1", b"turn", first)
-        assert ground.writers == {first: ("p1", 4), second: ("p1", 0)}
+        store = store_of(ground, "p1")
+        token = await store.leases.take("r1")
+        assert token
+        first = await store.journal.append("r1", b"turn", START, warrant=Warrant(token))
+        second = await store.journal.append("r1", b"turn", first)
+        assert ground.writers == {first: ("p1", token), second: ("p1", 0)}
         assert ground.written_at_s == {first: 5.0, second: 5.0}
-        assert list(await journal.read("r1", after=0)) == [b"turn"]
+        assert list(await store.journal.read("r1", after=0)) == [b"turn"]
 
     ground = play(write)
     assert list(ground.turns("r1")) == [b"turn", b"turn"]

@@ -41,6 +41,8 @@ from tests.unit.orchestrate.traced import (
 pytestmark = pytest.mark.unmeasured
 
 SEEDS = 80
+# A world in which a free text carries an address, and nothing else is wrong with the call.
+WITH_A_REFERENCE = 102
 LONG = "a long letter " * 120
 
 CALLS: tuple[tuple[str, JsonObject], ...] = (
@@ -127,7 +129,7 @@ def test_the_tracer_that_followed_a_run_live_is_the_one_that_is_made_from_its_jo
 @pytest.mark.slow
 def test_every_verdict_of_every_run_is_found_again_by_an_audit() -> None:
     found: Counter[str] = Counter()
-    for seed in range(SEEDS):
+    for seed in (*range(SEEDS), WITH_A_REFERENCE):
         world = world_of(seed)
         for run_id in world.run_ids():
             run = world.run(run_id)
