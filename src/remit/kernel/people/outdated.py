@@ -12,7 +12,7 @@ import msgspec
 
 from remit.core.failure import Ending
 from remit.core.journal.arrivals import Arrival, OutcomeJudged, ToolFailed, ToolReconciled, ToolReturned
-from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet
+from remit.core.journal.commands import AskHuman, AskPurpose, Packet
 from remit.core.journal.rulings import CallSettled, OutcomeContradicted, RunEnded
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.kernel.authority.attempts import told_anew
@@ -45,8 +45,8 @@ def ask_as_of_now(tally: Tally, arrival: Arrival) -> None:
     state, decisions = tally.state, tuple(tally.decisions)
     if tally.paused or (decisions and type(decisions[-1]) is RunEnded):
         return
-    settled = [state.commands.open[one.command_id] for one in decisions if type(one) is CallSettled]
-    tools = {call.tool for call in settled if isinstance(call, CallTool) and call.mutating}
+    settled = [state.calls.made[one.command_id] for one in decisions if type(one) is CallSettled]
+    tools = {call.tool for call in settled if call.mutating}
     tools |= {state.calls.made[one.command_id].tool for one in decisions if type(one) is OutcomeContradicted}
     told = [one for one in questions(state) if one.packet is not None and one.packet.call.tool in tools]
     open_ones = [question for question in told if not has_outcome(tally, question.id)]

@@ -308,7 +308,7 @@ class Guard:
             raise RequestRejected(GUARD_OP_INVALID, message) from error
         self._runs.charge(name, run, len(data))
         await self._pass_time(run, moment_ms)
-        answered = run.answered(call_id, tool)
+        answered, is_heard = run.answered(call_id, tool) or run.told_again(call_id, tool), False
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
         is_done = not (is_error and operation.get("not_done") is True)
         for command in answered:
@@ -318,8 +318,9 @@ class Guard:
                 report = ToolBroke(command.id, code, text, is_unknown=is_done, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.rule_on(run.live, report, insists=command.mutating)
+                is_heard = True
         made = None if answered or not is_done else run.unallowed(call_id, tool)
-        if made is not None or (len(answered) != 1 and run.state.end.ending is None):
+        if made is not None or ((len(answered) != 1 or not is_heard) and run.state.end.ending is None):
             # Of several calls it is unknown which is meant; where there is none, it is text.
             shown = TextShown(tool, text, is_shared and not is_error, made=made)
             await self._runner.rule_on(run.live, shown, insists=made is not None)
