@@ -147,3 +147,36 @@ def test_a_result_that_says_no_more_of_a_doubt_leaves_it(tmp_path: Path) -> None
         assert "its outcome is not known" in await host.reasons()
 
     play(scene, tmp_path)
+
+
+def test_a_question_that_a_pause_keeps_from_being_asked_anew_says_so(tmp_path: Path) -> None:
+    async def scene(host: Host) -> None:
+        await host.paid()
+        await host.pay("2")
+        run_id = host.guard.run_id_of("talk")
+        await host.system.signal(UserSignal("p", Signal.PAUSE, run_id, "ann"))
+        await host.told("paid")
+        standing = (await host.system.archive.told(run_id)).explanation.standing
+        verdict = (await host.pay("3"))["reasons"]
+        for told in (await host.reasons(), "; ".join(standing.questions[0].reasons), "; ".join(verdict)):
+            assert "asked anew with it when the run is resumed" in told
+        await host.system.signal(UserSignal("r", Signal.RESUME, run_id, "ann"))
+        assert "asked anew" not in await host.reasons()
+
+    play(scene, tmp_path)
+
+
+def test_a_question_that_is_asked_anew_keeps_its_age(tmp_path: Path) -> None:
+    async def scene(host: Host) -> None:
+        await host.paid()
+        await host.pay("2")
+        run_id = host.guard.run_id_of("talk")
+        (before,) = await host.system.archive.approvals(run_id=run_id)
+        await asyncio.sleep(0.02)
+        for content, more in (("timeout", {"error": True}), ("paid", {})):
+            await host.told(content, **more)
+        (after,) = await host.system.archive.approvals(run_id=run_id)
+        assert after.id != before.id
+        assert after.asked_at_ms == before.asked_at_ms
+
+    play(scene, tmp_path)

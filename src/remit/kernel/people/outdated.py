@@ -2,7 +2,7 @@
 
 Rule 1: a question whose packet gives other reasons than it would give now is withdrawn and asked anew. So what a person is shown
         is true, and a yes is to what was shown.
-Rule 2: while the run is paused nothing is asked; the resume asks.
+Rule 2: while the run is paused nothing is asked; the resume asks. Until then it is said with the question that more is known.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -23,6 +23,8 @@ from remit.kernel.results.endings import has_outcome
 from remit.kernel.state import RunState, questions
 from remit.kernel.tally import Tally
 
+# What is said with a question whose reasons are outdated, and which a pause keeps from being asked anew.
+ASKED_ANEW_LATER = "more is known of an earlier attempt by now; this is asked anew with it when the run is resumed"
 # What may settle a call of a tool.
 SETTLING = frozenset({ToolReturned, ToolFailed, ToolReconciled, OutcomeJudged})
 
@@ -38,6 +40,13 @@ def packet_now(question: AskHuman, tally: Tally) -> Packet:
 def is_outdated(question: AskHuman, tally: Tally) -> bool:
     """Whether a person who is asked about a call is given other reasons than hold now."""
     return question.packet is not None and packet_now(question, tally).reasons != question.packet.reasons
+
+
+def reasons_shown(state: RunState, question: AskHuman) -> tuple[str, ...]:
+    """Why a person is asked about a call; of a run that is paused, also that other reasons hold by now."""
+    assert question.packet is not None, "the caller has looked"
+    is_stale = state.place.paused and is_outdated(question, Tally(state, state.at_ms))
+    return (*question.packet.reasons, ASKED_ANEW_LATER) if is_stale else question.packet.reasons
 
 
 def ask_as_of_now(tally: Tally, arrival: Arrival) -> None:

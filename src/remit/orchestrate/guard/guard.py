@@ -269,7 +269,7 @@ class Guard:
         elif "arguments" in shown:
             shown["arguments"] = self._filled(run, shown["arguments"])
         if (now_held := run.held.get(call_id)) is not None:
-            shown = {**now_held.showing(shown), **await granted(self._runner, run, now_held)}
+            shown = {**now_held.showing(shown, state), **await granted(self._runner, run, now_held)}
         return {"id": call_id, **shown}
 
     async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
@@ -295,7 +295,7 @@ class Guard:
             return {"id": call_id, **shown}
         call_id = call_id or held.call_id
         run.held.know_as(call_id, held)
-        shown = {"id": call_id, **held.showing(shown), **await granted(self._runner, run, held)}
+        shown = {"id": call_id, **held.showing(shown, run.state), **await granted(self._runner, run, held)}
         return shown if call_id == held.call_id else {**shown, "held_as": held.call_id}
 
     async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:

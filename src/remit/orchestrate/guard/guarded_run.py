@@ -305,7 +305,7 @@ async def go_on(parts: GuardParts, run: OpenRun) -> int:
         tracer.retrace(turn, read)
         run.follow(turn)
         if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
-            held.showing(held.shown or shown_verdict(turn, tracer.verdict, tracer.gate))
+            held.shown, held.shown_with = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate), held.question
     live.tracer = tracer
     is_fenced = live.warrant is not None and parts.holdings.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)

@@ -18,6 +18,7 @@ from remit.core.record import JsonObject
 from remit.core.run.signals import PACKET_AMBIGUOUS, never_asked
 from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.people.outdated import reasons_shown
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
 from remit.observe.people.packets import QUESTION_SETTLED, too_late
@@ -57,10 +58,12 @@ class Held:
             return named == self.packet
         return not approve or (self.shown_with is not None and question_version(self.shown_with) == self.packet)
 
-    def showing(self, shown: JsonObject) -> JsonObject:
+    def showing(self, shown: JsonObject, state: RunState) -> JsonObject:
         """The verdict that the host is shown now, with the packet that it is about."""
         self.shown, self.shown_with = shown, self.question
-        return {**shown, "packet": self.packet}
+        assert self.question.packet is not None, "what is held is a call"
+        later = reasons_shown(state, self.question)[len(self.question.packet.reasons) :]
+        return {**shown, "reasons": [*shown["reasons"], *later], "packet": self.packet}
 
 
 class HeldCalls:
