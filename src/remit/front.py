@@ -48,9 +48,14 @@ class Door:
 
     def _made(self) -> "Opened":
         from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
+        from remit.core.declared_types import refusal
+        from remit.core.run.envelope import REQUEST_MALFORMED
         from remit.orchestrate.setup.first_request import compile_for_requests
         from remit.stores import expect_no_place
 
+        for argument, given, kind in (("memory", self._is_in_memory, bool), ("secrets", self._secrets, Mapping)):
+            if not isinstance(given, kind):
+                raise refusal(REQUEST_MALFORMED, argument, given, kind)
         compile_for_requests()
         if self._is_in_memory:
             expect_no_place(self._home)
@@ -69,4 +74,4 @@ def open(  # noqa: A001  # `remit.open()` is how it is said
 
     `policies` say which boundary holds for the principals that it acts for.
     """
-    return Door(home, secrets or {}, policies, is_in_memory=memory)
+    return Door(home, {} if secrets is None else secrets, policies, is_in_memory=memory)

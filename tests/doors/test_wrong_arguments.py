@@ -222,7 +222,7 @@ def test_no_pattern_is_made_of_what_it_cannot_use(kind: type, argument: str) -> 
             constructed(kind, argument, value)
 
 
-@pytest.mark.parametrize("home", [5, b"a", ["a"], "a\0b", True, Foreign()])
+@pytest.mark.parametrize("home", [5, b"a", ["a"], "a\0b", "\ud800", True, Foreign()])
 @pytest.mark.parametrize("memory", [False, True])
 def test_a_store_is_opened_at_no_place_that_is_none(home: Any, *, memory: bool) -> None:
     async def opened() -> None:
@@ -231,6 +231,19 @@ def test_a_store_is_opened_at_no_place_that_is_none(home: Any, *, memory: bool) 
 
     with pytest.raises(RequestRejected, match="HOME_INVALID: home="):
         asyncio.run(opened())
+
+
+@pytest.mark.parametrize(
+    "given", [{"secrets": 5}, {"secrets": 0}, {"memory": "false"}, {"memory": None}, {"memory": 1}]
+)
+def test_a_store_is_opened_with_nothing_that_is_not_declared(given: dict[str, Any], tmp_path: Path) -> None:
+    async def opened() -> None:
+        async with remit.open(tmp_path / "store", **given):
+            raise AssertionError("it cannot be meant")
+
+    with pytest.raises(RequestRejected, match=f"REQUEST_MALFORMED: {next(iter(given))}"):
+        asyncio.run(opened())
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_folder_for_what_is_kept_in_memory_is_a_contradiction_and_is_not_made(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from remit.kernel.graph.compiled import GuardUndecided
 from remit.kernel.graph.view import view_of
 from remit.kernel.people.outdated import SETTLING, ask_as_of_now
 from remit.kernel.results.acceptance import refuse_unaccepted
-from remit.kernel.results.doubt import contradicts, note_contradiction
+from remit.kernel.results.doubt import clears, contradicts, hear_again
 from remit.kernel.results.endings import CLASS_OF, enter_terminal, head_for, refuse_success
 from remit.kernel.results.tasks import warn_of_task
 from remit.kernel.rules import child, code, host, human, model, signal, started, timer, tool
@@ -161,7 +161,7 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
             _admit_outcome(state, arrival, answering)
     tally = Tally(state, at_ms, answering)
     if answers is commands.CallTool and answering not in state.commands.open:
-        note_contradiction(tally, arrival)  # type: ignore[arg-type]  # nothing else about a settled call is admitted
+        hear_again(tally, arrival)  # type: ignore[arg-type]  # nothing else about a settled call is admitted
     elif state.end.ending is None:
         outcome = RULES[kind](tally, arrival)
         if at_ms >= state.clock.deadline_at_ms and is_out_of_time(tally):
@@ -191,10 +191,13 @@ def _look_at_the_clock(tally: Tally) -> None:
 def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
     """Let an outcome through that answers an open command, and says more of one in doubt than that it is unknown.
 
-    One that tells that a call happened which was settled as not done is let through, once.
+    One that tells that a call happened which was settled as not done is let through, once; and so is one that tells what
+    became of a call whose outcome its agent did not know.
     """
     command, kind = state.commands.open.get(command_id), type(arrival)
     if command is None and isinstance(arrival, ToolReturned) and contradicts(state, arrival):
+        return
+    if command is None and clears(state, arrival):
         return
     if type(command) is not ANSWERS[kind]:
         raise _unanswerable(state, kind, command_id)

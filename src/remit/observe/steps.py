@@ -327,7 +327,8 @@ def status_settled(ruling: CallSettled, step: PerformedStep) -> str:
         return Rung.COMMITTED.value
     if ruling.code == NOT_TAKEN:
         return NEVER_MADE
-    if step.status in (FAILED, CUT_OFF):
+    # What an agent elsewhere tells of a failed call later settles it once more: it returned.
+    if step.status in (FAILED, CUT_OFF) and ruling.code != UNVERIFIED:
         return step.status
     return FAILED if ruling.code and ruling.code != UNVERIFIED else ruling.rung.value
 

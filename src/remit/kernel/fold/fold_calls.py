@@ -4,6 +4,8 @@ Rule 1: a call that was issued is open and holds what it reserved; its settlemen
 Rule 2: whatever came of a call is told to the model, in the words of the tool or the person who told it.
 """
 
+import msgspec
+
 from remit.core.failure import Refusal
 from remit.core.journal import arrivals, commands, rulings
 from remit.core.journal.arrivals import Arrival, OutcomeJudged, TextShown, ToolFailed, ToolReconciled, ToolReturned
@@ -16,9 +18,10 @@ from remit.core.run.messages import tool_message
 from remit.kernel.authority.attempts import is_done_unseen
 from remit.kernel.authority.proposed_calls import INVALID, failed_as, refused_as
 from remit.kernel.results import notices
+from remit.kernel.results.doubt import is_in_doubt_besides
 from remit.kernel.results.endings import is_denial
 from remit.kernel.results.proven_effects import contradicted_by, made_good, stops_loop, unfit_result
-from remit.kernel.state import RunState, pinned
+from remit.kernel.state import CallKey, RunState, pinned
 from remit.kernel.traces import CallTrace, LateOutcome, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
@@ -48,6 +51,9 @@ def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
 def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
     """Give a call its outcome."""
     under_way, calls = state.commands, state.calls
+    if ruling.command_id not in under_way.open:
+        _settle_again(state, ruling, arrival)
+        return
     command: commands.CallTool = under_way.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
     # As a rule it is charged what it reserved, and where this turn was just taken, that is even the same object.
     if ruling.charged is not command.reserved:
@@ -80,7 +86,7 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     if rung is _COMMITTED:
         _commit(state, command)
     elif ruling.code == UNVERIFIED:
-        _leave_unverified(state, command)
+        _leave_unverified(state, (tool, command.arguments_hash))
     else:
         _count_failure(state, command, ruling.code)
         if type(arrival) in _ACCOUNTS and command.mutating:
@@ -92,6 +98,26 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         _hear_outcome(state, trace, arrival)
     if type(arrival) in _ACCOUNTS and is_done_unseen(trace):
         calls.unseen.setdefault((tool, command.arguments_hash), command.id)
+
+
+def _settle_again(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
+    """Give a call of unknown outcome the one that its agent tells later; it was charged before."""
+    trace = msgspec.structs.replace(
+        state.calls.made[ruling.command_id],
+        rung=ruling.rung,
+        code=ruling.code,
+        evidence=ruling.evidence,
+        seq=state.seq,
+        reason=arrival.error if isinstance(arrival, ToolFailed) else "",
+    )
+    state.calls.made[ruling.command_id] = trace
+    key, effects = (trace.tool, trace.arguments_hash), state.effects
+    if ruling.code == UNVERIFIED:
+        _leave_unverified(state, key)
+    elif not is_in_doubt_besides(state, ruling.command_id):
+        effects.uncommitted[key] = ruling.code
+        effects.unknown.pop(key, None)
+    _hear_outcome(state, trace, arrival)
 
 
 def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
@@ -185,14 +211,13 @@ def _commit_effect(state: RunState, command: commands.CallTool) -> None:
     state.calls.repeats.clear()
 
 
-def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
+def _leave_unverified(state: RunState, key: CallKey) -> None:
     """Something has changed as far as is known: others may be called again, and this call stays counted."""
-    key = (command.tool, command.arguments_hash)
     state.effects.uncommitted[key] = UNVERIFIED
     state.effects.unknown.pop(key, None)
     state.effects.denied.pop(key, None)
     state.effects.failures_after_change = 0
-    state.counts.failures_in_a_row.pop(command.tool, None)
+    state.counts.failures_in_a_row.pop(key[0], None)
     state.calls.repeats = {key: state.calls.repeats[key]} if key in state.calls.repeats else {}
 
 

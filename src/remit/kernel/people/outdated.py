@@ -2,7 +2,7 @@
 
 Rule 1: a question whose packet gives other reasons than it would give now is withdrawn and asked anew. So what a person is shown
         is true, and a yes is to what was shown.
-Rule 2: while the run is paused nothing is asked; the resume asks.
+Rule 2: while the run is paused nothing is asked; the resume asks. Until then it is said with the question that more is known.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -12,7 +12,7 @@ import msgspec
 
 from remit.core.failure import Ending
 from remit.core.journal.arrivals import Arrival, OutcomeJudged, ToolFailed, ToolReconciled, ToolReturned
-from remit.core.journal.commands import AskHuman, AskPurpose, CallTool, Packet
+from remit.core.journal.commands import AskHuman, AskPurpose, Packet
 from remit.core.journal.rulings import CallSettled, OutcomeContradicted, RunEnded
 from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.kernel.authority.attempts import told_anew
@@ -23,6 +23,8 @@ from remit.kernel.results.endings import has_outcome
 from remit.kernel.state import RunState, questions
 from remit.kernel.tally import Tally
 
+# What is said with a question whose reasons are outdated, and which a pause keeps from being asked anew.
+ASKED_ANEW_LATER = "more is known of an earlier attempt by now; this is asked anew with it when the run is resumed"
 # What may settle a call of a tool.
 SETTLING = frozenset({ToolReturned, ToolFailed, ToolReconciled, OutcomeJudged})
 
@@ -40,13 +42,20 @@ def is_outdated(question: AskHuman, tally: Tally) -> bool:
     return question.packet is not None and packet_now(question, tally).reasons != question.packet.reasons
 
 
+def reasons_shown(state: RunState, question: AskHuman) -> tuple[str, ...]:
+    """Why a person is asked about a call; of a run that is paused, also that other reasons hold by now."""
+    assert question.packet is not None, "the caller has looked"
+    is_stale = state.place.paused and is_outdated(question, Tally(state, state.at_ms))
+    return (*question.packet.reasons, ASKED_ANEW_LATER) if is_stale else question.packet.reasons
+
+
 def ask_as_of_now(tally: Tally, arrival: Arrival) -> None:
     """Ask anew about whatever the calls that this turn settles, or tells of after all, are told of with."""
     state, decisions = tally.state, tuple(tally.decisions)
     if tally.paused or (decisions and type(decisions[-1]) is RunEnded):
         return
-    settled = [state.commands.open[one.command_id] for one in decisions if type(one) is CallSettled]
-    tools = {call.tool for call in settled if isinstance(call, CallTool) and call.mutating}
+    settled = [state.calls.made[one.command_id] for one in decisions if type(one) is CallSettled]
+    tools = {call.tool for call in settled if call.mutating}
     tools |= {state.calls.made[one.command_id].tool for one in decisions if type(one) is OutcomeContradicted}
     told = [one for one in questions(state) if one.packet is not None and one.packet.call.tool in tools]
     open_ones = [question for question in told if not has_outcome(tally, question.id)]

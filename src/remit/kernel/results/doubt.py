@@ -4,14 +4,22 @@ Rule 1: a call in doubt stays open until its late outcome, its tool's own accoun
 Rule 2: its tool is asked first, if it can be; then a person. When neither can be asked, the run ends for review.
 Rule 3: what was said not to have happened, by its tool, its performer or a person, and returns after all, is told: the call
         stays settled, and its effect may have happened twice.
-Rule 4: while the run is paused nothing is asked; the resume asks.
+Rule 4: a call of an agent elsewhere whose outcome it said it does not know is settled once more with what it tells later.
+Rule 5: while the run is paused nothing is asked; the resume asks.
 """
 
 from remit.core.failure import Ending, ErrorCode
-from remit.core.journal.arrivals import ToolReturned
+from remit.core.journal.arrivals import Arrival, ToolFailed, ToolReturned
 from remit.core.journal.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.journal.proposed_call import ProposedCall
-from remit.core.journal.rulings import OutcomeContradicted, OutcomeDoubted, Rung
+from remit.core.journal.rulings import (
+    OUTCOME_UNKNOWN,
+    UNVERIFIED,
+    CallSettled,
+    OutcomeContradicted,
+    OutcomeDoubted,
+    Rung,
+)
 from remit.core.limits.boundary import At
 from remit.core.run.halt import HELD_BACK
 from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, attempts_at
@@ -19,8 +27,9 @@ from remit.kernel.authority.policy import condition_stop
 from remit.kernel.budget.spend import lacking
 from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
-from remit.kernel.state import RunState, inquiries
+from remit.kernel.state import RunState, inquiries, pinned
 from remit.kernel.tally import Tally
+from remit.kernel.traces import CallTrace
 
 # The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
 LOST = "OUTCOME_LOST"
@@ -97,9 +106,42 @@ def contradicts(state: RunState, arrival: ToolReturned) -> bool:
     return arrival.command_id not in state.commands.open and arrival.command_id not in state.end.late
 
 
-def note_contradiction(tally: Tally, arrival: ToolReturned) -> None:
-    """Tell that a call which was said not to have happened has returned."""
-    tally.rule(OutcomeContradicted(arrival.command_id))
+def clears(state: RunState, arrival: Arrival) -> bool:
+    """Whether an agent elsewhere tells what became of a call that was settled as of unknown outcome."""
+    if isinstance(arrival, ToolFailed):
+        knows = not arrival.is_unknown and arrival.code is not ErrorCode.TOOL_TIMEOUT
+    else:
+        knows = isinstance(arrival, ToolReturned)
+    trace = state.calls.made.get(arrival.command_id) if isinstance(arrival, ToolFailed | ToolReturned) else None
+    is_hosted = state.end.ending is None and trace is not None and pinned(state).host is not None
+    return knows and is_hosted and trace is not None and trace.mutating and trace.code == OUTCOME_UNKNOWN
+
+
+def may_be_told_again(trace: CallTrace) -> bool:
+    """Whether more may be told of a settled call: that its outcome is known by now, or was another one."""
+    return trace.mutating and trace.rung is Rung.OBSERVED and trace.code in (OUTCOME_UNKNOWN, *_NOT_DONE)
+
+
+def hear_again(tally: Tally, arrival: ToolReturned | ToolFailed) -> None:
+    """Take in what is told of a call that is settled: it ends the doubt about it, or contradicts what was said before."""
+    if not clears(tally.state, arrival):
+        tally.rule(OutcomeContradicted(arrival.command_id))
+        return
+    trace = tally.state.calls.made[arrival.command_id]
+    code = UNVERIFIED if isinstance(arrival, ToolReturned) else arrival.code
+    if code == UNVERIFIED:
+        tally.fail(trace.tool, None)
+    if code == UNVERIFIED or not is_in_doubt_besides(tally.state, arrival.command_id):
+        tally.note_effect(trace.tool, trace.arguments_hash, code)
+    tally.say(arrival.tokens_bound)
+    tally.rule(CallSettled(arrival.command_id, Rung.OBSERVED, (), "", arrival.evidence, code))
+
+
+def is_in_doubt_besides(state: RunState, command_id: str) -> bool:
+    """Whether another call like this one is of unknown outcome, too."""
+    like = state.calls.made[command_id]
+    same = [trace for name, trace in state.calls.made.items() if name != command_id and trace.code == OUTCOME_UNKNOWN]
+    return any((trace.tool, trace.arguments_hash) == (like.tool, like.arguments_hash) for trace in same)
 
 
 def inquire_all(tally: Tally) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remit.core.failure import EscalationRoute
 from remit.core.journal.commands import AskHuman, AskPurpose, question_version
-from remit.core.journal.rulings import RunEnded
+from remit.core.journal.rulings import Answer, QuestionSettled, RunEnded
 from remit.core.journal.turn import Turn
 from remit.core.limits.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Gravity, Trigger, escalation_of
 from remit.core.limits.queue import QueueLimits
@@ -92,9 +92,31 @@ def escalation_asked(question: AskHuman) -> Escalation:
 
 
 def asked_at_ms(question: AskHuman, turns: Sequence[Turn]) -> int:
-    """When a question was asked: its id begins with the number of its turn."""
-    seq = int(question.id.partition(".")[0])
-    return turns[seq].at_ms if seq < len(turns) else 0
+    """When a question was asked first: its id begins with the number of its turn. One that is asked anew keeps its age."""
+    seq = _turn_of(question.id)
+    if seq >= len(turns):
+        return 0
+    withdrawn = [
+        earlier
+        for settled in turns[seq].decisions
+        if isinstance(settled, QuestionSettled) and settled.answer is Answer.WITHDRAWN
+        for earlier in turns[_turn_of(settled.command_id)].decisions
+        if isinstance(earlier, AskHuman) and earlier.id == settled.command_id and _is_same(earlier, question)
+    ]
+    return asked_at_ms(withdrawn[0], turns) if withdrawn else turns[seq].at_ms
+
+
+def _turn_of(command_id: str) -> int:
+    return int(command_id.partition(".")[0])
+
+
+def _is_same(earlier: AskHuman, question: AskHuman) -> bool:
+    """Whether two questions are about the same call and ask the same of it."""
+    before, now = earlier.packet, question.packet
+    if before is None or now is None or earlier.purpose is not question.purpose:
+        return False
+    same = (before.call.call_id, before.call.tool, before.about) == (now.call.call_id, now.call.tool, now.about)
+    return same and before.call.arguments_hash == now.call.arguments_hash
 
 
 def items_asked(state: RunState, turns: Sequence[Turn]) -> list[QueueItem]:

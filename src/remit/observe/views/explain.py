@@ -29,6 +29,7 @@ from remit.core.work.goal import Task
 from remit.core.work.graph import NodeKind
 from remit.kernel.authority.graph_tier import tier_of
 from remit.kernel.authority.policy import needs_a_person
+from remit.kernel.people.outdated import reasons_shown
 from remit.kernel.results.proven_effects import tools_uncommitted, tools_unverified
 from remit.kernel.results.tasks import task_of
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
@@ -354,7 +355,7 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
         )
     if (halt := state.place.halted) is not None:
         return RunStanding(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
-    asked = tuple(_question(state.run_id, question) for question in questions(state))
+    asked = tuple(_question(state, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
         held = (state.commands.open[command_id] for command_id in state.children.held)
         return RunStanding(
@@ -425,7 +426,7 @@ def _cancelled_by(reading: Reading) -> str:
     return next(told, "")
 
 
-def _question(run_id: str, asked: AskHuman) -> Question:
+def _question(state: RunState, asked: AskHuman) -> Question:
     tool = "" if asked.packet is None else asked.packet.call.tool
-    reasons = (asked.question,) if asked.packet is None else asked.packet.reasons
-    return Question(packet_id(run_id, asked.id), asked.ending.value, tool, reasons, asked.expires_at_ms)
+    reasons = (asked.question,) if asked.packet is None else reasons_shown(state, asked)
+    return Question(packet_id(state.run_id, asked.id), asked.ending.value, tool, reasons, asked.expires_at_ms)

@@ -21,6 +21,7 @@ from remit.core.run.approval import Approval, What
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.schema.json_text import kept_value, parse_json
 from remit.core.work.orders import CONFIRM, MADE, orders_of, told_order
+from remit.kernel.people.outdated import reasons_shown
 from remit.kernel.people.questions import released_by
 from remit.kernel.state import RunState, pinned, questions
 from remit.observe.linked_turns import fold, read_history
@@ -111,7 +112,7 @@ def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approv
         tool=call.tool,
         effect="" if tool is None else tool.effect.value,
         arguments=arguments_in(call.arguments),
-        reasons=packet.reasons,
+        reasons=reasons_shown(state, question),
         releases=_amounts(packet.releases),
         tool_version=packet.tool_version,
         boundary_version=packet.boundary_version,

@@ -31,6 +31,7 @@ from remit.core.journal.arrivals import ApprovalRefused, CallProposed, HostFinis
 from remit.core.journal.codec import arguments_in, decode_turn, to_json
 from remit.core.journal.commands import CallTool
 from remit.core.journal.rulings import ToolCallRefused
+from remit.core.journal.turn import Turn
 from remit.core.limits.tools import ToolCall, ToolResult
 from remit.core.record import JsonObject
 from remit.core.run.person import check_person
@@ -41,7 +42,7 @@ from remit.kernel.authority.intake import check_intake
 from remit.kernel.state import pinned
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
 from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, go_on, manifest_of, taken_run
-from remit.orchestrate.guard.held_calls import Held, not_held, shown_again
+from remit.orchestrate.guard.held_calls import Held, not_held, not_shown, shown_again
 from remit.orchestrate.guard.host_orders import granted, taken_orders
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import OpenRun
@@ -268,8 +269,7 @@ class Guard:
         elif "arguments" in shown:
             shown["arguments"] = self._filled(run, shown["arguments"])
         if (now_held := run.held.get(call_id)) is not None:
-            now_held.shown = shown
-            shown = {**shown, **await granted(self._runner, run, now_held)}
+            shown = {**now_held.showing(shown, state), **await granted(self._runner, run, now_held)}
         return {"id": call_id, **shown}
 
     async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
@@ -295,7 +295,7 @@ class Guard:
             return {"id": call_id, **shown}
         call_id = call_id or held.call_id
         run.held.know_as(call_id, held)
-        shown = {"id": call_id, **shown, **await granted(self._runner, run, held)}
+        shown = {"id": call_id, **held.showing(shown, run.state), **await granted(self._runner, run, held)}
         return shown if call_id == held.call_id else {**shown, "held_as": held.call_id}
 
     async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:
@@ -308,7 +308,7 @@ class Guard:
             raise RequestRejected(GUARD_OP_INVALID, message) from error
         self._runs.charge(name, run, len(data))
         await self._pass_time(run, moment_ms)
-        answered = run.answered(call_id, tool)
+        answered, is_heard = run.answered(call_id, tool) or run.told_again(call_id, tool), False
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
         is_done = not (is_error and operation.get("not_done") is True)
         for command in answered:
@@ -318,8 +318,9 @@ class Guard:
                 report = ToolBroke(command.id, code, text, is_unknown=is_done, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.rule_on(run.live, report, insists=command.mutating)
+                is_heard = True
         made = None if answered or not is_done else run.unallowed(call_id, tool)
-        if made is not None or (len(answered) != 1 and run.state.end.ending is None):
+        if made is not None or ((len(answered) != 1 or not is_heard) and run.state.end.ending is None):
             # Of several calls it is unknown which is meant; where there is none, it is text.
             shown = TextShown(tool, text, is_shared and not is_error, made=made)
             await self._runner.rule_on(run.live, shown, insists=made is not None)
@@ -344,6 +345,9 @@ class Guard:
         changed = operation.get("arguments")
         if changed is not None and not (approve and isinstance(changed, dict)):
             raise unfit("arguments", changed, "an object with all arguments of the call, beside a yes")
+        packet = operation.get("packet")
+        if packet is not None and not isinstance(packet, str):
+            raise unfit("packet", packet, "the `packet` of the verdict")
         if not isinstance(scope, str) or scope not in list(ApprovalScope):
             raise unfit("scope", scope, f"one of {', '.join(ApprovalScope)}")
         self._parts.check_name("by", by)
@@ -352,10 +356,11 @@ class Guard:
         state = run.state
         call_id = named or (next(iter(run.held)) if len(run.held) == 1 else "")
         if (held := run.held.get(call_id)) is None:
-            turns = [*map(decode_turn, await self._runner.journal.read(state.run_id))]
-            raise not_held(state.run_id, run.held, call_id, turns)
+            raise not_held(state.run_id, run.held, call_id, await self._turns(run))
         if state.end.ending is not None:
             return _answered_late(run, call_id, approve=approve)
+        if not held.is_heard(packet, approve=approve):
+            raise not_shown(state.run_id, held, packet, await self._turns(run))
         if self._parts.check_answer is not None:
             said = {"packet_id": packet_id(state.run_id, held.question.id)}
             kind = Signal.APPROVE if approve else Signal.REJECT
@@ -367,6 +372,9 @@ class Guard:
         self._check_call_halts(run, held.question.packet.call.tool)
         report = PersonApproved(held.question.id, by, changed, for_values=scope == ApprovalScope.VALUE, is_awaited=True)
         return await self._approved(run, call_id, held, report)
+
+    async def _turns(self, run: OpenRun) -> list[Turn]:
+        return [*map(decode_turn, await self._runner.journal.read(run.live.run_id))]
 
     async def _orders(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""

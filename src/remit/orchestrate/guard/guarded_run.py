@@ -195,8 +195,8 @@ async def taken_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None
     passed: dict[str, None] = {}
     while len(passed) < CONFLICTS_MAX:
         # The id first, then the look for an open run: a run that begins in between has this very id.
-        run_id = await _next_id(parts, manifest, passed)
-        if (live := await _reopened(parts, manifest, moment_ms)) is not None:
+        run_id, last_id = await _next_id(parts, manifest, passed)
+        if (live := await _reopened(parts, manifest, last_id, moment_ms)) is not None:
             return live, False
         try:
             named = replace(manifest, run_id=run_id)
@@ -207,13 +207,14 @@ async def taken_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None
     raise RunHeld(next(reversed(passed)), message=message)
 
 
-async def _next_id(parts: GuardParts, manifest: Manifest, passed: Collection[str]) -> str:
+async def _next_id(parts: GuardParts, manifest: Manifest, passed: Collection[str]) -> tuple[str, str]:
     """The id of the conversation that begins next under this name: the first that no run of it had, also none that is gone.
 
-    `passed` are those that no run can begin with, although none is known to have it.
+    Beside it stands the id before it, which the last one had; empty where this is the first. `passed` are those that no
+    run can begin with, although none is known to have it.
     """
     if parts.custody is None:
-        return parts.new_id()
+        return parts.new_id(), ""
     place, step, is_growing = 0, 1, True
     while step:
         if await parts.custody.was_begun(_id_at(manifest, place + step - 1)):
@@ -222,7 +223,7 @@ async def _next_id(parts: GuardParts, manifest: Manifest, passed: Collection[str
             step, is_growing = step // 2, False
     while (run_id := _id_at(manifest, place)) in passed or (place and await parts.custody.was_begun(run_id)):
         place += 1
-    return run_id
+    return run_id, _id_at(manifest, place - 1) if place else ""
 
 
 def _id_at(manifest: Manifest, place: int) -> str:
@@ -258,14 +259,17 @@ async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
         raise RunHeld(run_id, message=message) from error
 
 
-async def _reopened(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live | None:
-    """The open run of this name and tenant, held here from now on; None where there is none."""
+async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
+    """The open run of this name and tenant, held here from now on; None where there is none.
+
+    The list of runs is made from their turns and may be bent. So of the last conversation the turns say whether it is open.
+    """
     host = manifest.host
     assert host is not None, "a guarded run has a host"
     named = () if parts.catalogue is None else await parts.catalogue.named(host.name, manifest.request.tenant_id)
-    if not named:
+    if not named and (not last_id or not await _is_open(parts, last_id)):
         return None
-    run_id = named[0].run_id
+    run_id = named[0].run_id if named else last_id
     warrant = await _held(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
@@ -278,6 +282,11 @@ async def _reopened(parts: GuardParts, manifest: Manifest, moment_ms: int | None
         await parts.holdings.let_go(run_id, warrant)
         raise
     return live
+
+
+async def _is_open(parts: GuardParts, run_id: str) -> bool:
+    state = (await parts.runner.load(run_id)).state
+    return state.seq >= 0 and state.end.ending is None
 
 
 def _check_same(parts: GuardParts, state: RunState, manifest: Manifest) -> None:
@@ -305,7 +314,7 @@ async def go_on(parts: GuardParts, run: OpenRun) -> int:
         tracer.retrace(turn, read)
         run.follow(turn)
         if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
-            held.shown = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate)
+            held.shown, held.shown_with = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate), held.question
     live.tracer = tracer
     is_fenced = live.warrant is not None and parts.holdings.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)

@@ -4,22 +4,24 @@ Rule 1: the same tool with the same arguments is the same question, under whatev
         again makes no turn and costs nothing.
 Rule 2: every id under which a held call was proposed names it, to an answer and to a result. An id of its own goes first.
 Rule 3: all of it is read off turns, but for the other ids: a process that goes on with a run learns those when they ask again.
+Rule 4: a yes is to the packet that a verdict showed to the host: the one that the answer names, else the one shown last.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from remit.core.failure import RequestRejected
-from remit.core.journal.commands import AskHuman
+from remit.core.failure import ArrivalFault, RequestRejected
+from remit.core.journal.commands import AskHuman, question_version
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.turn import Turn
 from remit.core.record import JsonObject
 from remit.core.run.signals import PACKET_AMBIGUOUS, never_asked
 from remit.kernel.authority.authorize import authorize, has_valid_arguments, is_registered
 from remit.kernel.authority.verdict import ALLOWED
+from remit.kernel.people.outdated import reasons_shown
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
-from remit.observe.people.packets import too_late
+from remit.observe.people.packets import QUESTION_SETTLED, too_late
 from remit.orchestrate.guard.shown_verdicts import CALL_ID_HELD, found_json, shown_refusal
 from remit.provenance.gate import Gate
 
@@ -33,16 +35,35 @@ _FIT = (is_registered, has_valid_arguments)
 
 @dataclass(slots=True)
 class Held:
-    """A call that waits for a person: its question, and the verdict that was shown."""
+    """A call that waits for a person: its question, the verdict that was shown, and the question that it was shown with."""
 
     question: AskHuman
     call: ProposedCall
     shown: JsonObject = field(default_factory=dict)
+    shown_with: AskHuman | None = None
 
     @property
     def call_id(self) -> str:
         """The id under which it was proposed first."""
         return self.call.call_id
+
+    @property
+    def packet(self) -> str:
+        """The version of the packet that waits."""
+        return question_version(self.question)
+
+    def is_heard(self, named: str | None, *, approve: bool) -> bool:
+        """Whether an answer is to the packet that waits; a no that names none is to whatever waits."""
+        if named is not None:
+            return named == self.packet
+        return not approve or (self.shown_with is not None and question_version(self.shown_with) == self.packet)
+
+    def showing(self, shown: JsonObject, state: RunState) -> JsonObject:
+        """The verdict that the host is shown now, with the packet that it is about."""
+        self.shown, self.shown_with = shown, self.question
+        assert self.question.packet is not None, "what is held is a call"
+        later = reasons_shown(state, self.question)[len(self.question.packet.reasons) :]
+        return {**shown, "reasons": [*shown["reasons"], *later], "packet": self.packet}
 
 
 class HeldCalls:
@@ -97,7 +118,9 @@ class HeldCalls:
         known = self._of_id.get(call.call_id)
         if known is not None:
             self._release(known)
-        held = self._of_id[call.call_id] = Held(question, call, {} if known is None else _retold(known, question))
+        held = self._of_id[call.call_id] = Held(question, call)
+        if known is not None:
+            held.shown, held.shown_with = _retold(known, question), known.shown_with
         self._of_key.setdefault((call.tool, call.arguments_hash), {})[held.call_id] = True
         self._of_question[question.id] = held.call_id
 
@@ -140,6 +163,17 @@ def shown_again(held: Held, call: ProposedCall, state: RunState, gate: Gate) -> 
     if verdict is ALLOWED:
         code, reason = CALL_ID_HELD, f"id {call.call_id!r} names another call that is held"
     return {**found_json(None, gate), **shown_refusal(code, [reason])}
+
+
+def not_shown(run_id: str, held: Held, named: str | None, turns: Sequence[Turn]) -> RequestRejected:
+    """Why an answer is refused that is to another packet than the one that waits, or to one that no verdict has shown."""
+    way_out = f"propose call {held.call_id!r} again, show a person the verdict, and answer with its `packet`"
+    if named is not None:
+        message = f"the answer is to packet {named[:80]!r}, and {held.packet} waits now; {way_out}"
+        return RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": held.packet})
+    late = None if held.shown_with is None else too_late(run_id, turns, held.shown_with.id)
+    why = "no verdict has shown this question" if late is None else late.message
+    return RequestRejected(QUESTION_SETTLED, f"{why}; {way_out}", {"run_id": run_id, "packet": held.packet})
 
 
 def not_held(run_id: str, held: HeldCalls, call_id: str, turns: Sequence[Turn]) -> RequestRejected:

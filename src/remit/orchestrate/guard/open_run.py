@@ -3,6 +3,7 @@
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
 Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool.
+        One that settles no open call is told of a settled one that is in doubt or was said not to have happened.
 Rule 3: a result that settles nothing is that of a call that was not allowed, where its tool changes something; unless a call
         of its id and tool was settled before, and it is told once more.
 Rule 4: the moment at which the next question expires is known, so that not all of them have to be looked at.
@@ -24,6 +25,7 @@ from remit.core.journal.rulings import (
     ToolCallRefused,
 )
 from remit.core.journal.turn import Decision, Turn
+from remit.kernel.results.doubt import may_be_told_again
 from remit.kernel.state import RunState
 from remit.orchestrate.guard.held_calls import HeldCalls
 from remit.orchestrate.loop.live import Live
@@ -56,7 +58,7 @@ class OpenRun:
         self._of_id: dict[str, list[str]] = {}
         self._of_tool: dict[str, dict[str, bool]] = {}
         # By id and tool: calls that were settled, and those that were turned away.
-        self._settled: set[tuple[str, str]] = set()
+        self._settled: dict[tuple[str, str], CallTool] = {}
         self._refused: dict[tuple[str, str], ProposedCall] = {}
         self._due_ms = _NEVER_MS
         self._count = 0
@@ -96,9 +98,9 @@ class OpenRun:
     def _take(self, decision: Decision, arrival: Arrival) -> None:
         if isinstance(decision, CallTool):
             self._wait(decision.call_id, decision)
-        elif isinstance(decision, CallSettled):
+        elif isinstance(decision, CallSettled) and decision.command_id in self._waiting:
             settled = self._drop(decision.command_id)
-            self._settled.add((settled.call_id, settled.command.tool))
+            self._settled[settled.call_id, settled.command.tool] = settled.command
         elif isinstance(decision, AddendumNoted) and decision.about in self._waiting:
             self._drop(decision.about)
         elif isinstance(decision, ToolCallRefused):
@@ -115,6 +117,14 @@ class OpenRun:
         named = self._of_id.get(call_id) or self._of_id.get(self.held.own_id(call_id)) or []
         commands = [self._waiting[name].command for name in named]
         return [command for command in commands if command.tool == tool][:1]
+
+    def told_again(self, call_id: str | None, tool: str) -> list[CallTool]:
+        """The settled call that a result may say more of: one that is in doubt, or was said not to have happened."""
+        known = None if call_id is None else self._settled.get((self.held.own_id(call_id), tool))
+        settled = [one for (_, name), one in self._settled.items() if name == tool] if call_id is None else []
+        made = self.state.calls.made
+        told = [one for one in (known, *settled) if one is not None and may_be_told_again(made[one.id])]
+        return told if len(told) == 1 else []
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
         """The call of a result that settles nothing, where it changes something; an undeclared tool does."""
@@ -158,7 +168,7 @@ class OpenRun:
             call = arrival.call
         if call is not None:
             self._refused[key] = call
-            self._settled.discard(key)
+            self._settled.pop(key, None)
 
     def _wait(self, call_id: str, command: CallTool) -> None:
         self._waiting[command.id] = Waiting(call_id, command)

@@ -57,7 +57,7 @@ _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
         "start": (("run", "prompt", "tools"), ("boundary", "plan", "read", "user", "tenant", "role", "model", AT_MS)),
         "call": (("run", "tool", "args"), ("id", "tenant", AT_MS)),
         RESULT: (("run", "tool", "content"), ("id", "error", "not_done", "tenant", AT_MS)),
-        "answer": (("run", "approve", "by"), ("id", "scope", "arguments", "tenant", AT_MS)),
+        "answer": (("run", "approve", "by"), ("id", "scope", "arguments", "packet", "tenant", AT_MS)),
         ORDERS: (("run",), ("orders", "approve", "by", "tenant", AT_MS)),
         "end": (("run",), ("tenant", AT_MS)),
     }
