@@ -123,7 +123,7 @@ def may_be_told_again(trace: CallTrace) -> bool:
 
 
 def hear_again(tally: Tally, arrival: ToolReturned | ToolFailed) -> None:
-    """Take in what is told of a call that is settled: it ends the doubt about it, or contradicts what was said before."""
+    """Take in what an agent or a tool says of a settled call: it ends the doubt about it, or contradicts what was said before."""
     if not clears(tally.state, arrival):
         tally.rule(OutcomeContradicted(arrival.command_id))
         return
