@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 from uuid import uuid4
 
 from remit.agents.agent_requests import check_settings, hints_of, instructions, object_schema, output_of, request_of
-from remit.agents.structured import SchemaSource, Shape, StructuredResponse, T
+from remit.agents.structured import OutputShape, SchemaSource, StructuredResponse, T
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import Workplace, open_run, refuse_inside_a_loop, run_or_cancel
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -195,10 +195,10 @@ class AgentLoop:
         return await told_to_step(self._shaped(self._structured(text, output, ToolChoice()), schema))
 
     async def _shaped(self, request: SystemRequest, schema: SchemaSource[T]) -> StructuredResponse[T]:
-        shape = Shape(schema)
+        shape = OutputShape(schema)
         return shape.response(await self._exchanged(request, shape))
 
-    async def _exchanged(self, request: SystemRequest, shape: Shape[Any] | None = None) -> SystemResponse:
+    async def _exchanged(self, request: SystemRequest, shape: OutputShape[Any] | None = None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = Exchange(self.config, system.text, self._begin)
         _shape(exchange, shape)
@@ -258,10 +258,10 @@ class AgentLoop:
         """
         if schema is not None:
             object_schema(schema)
-        shape = None if schema is None else Shape(schema)
+        shape = None if schema is None else OutputShape(schema)
         return await told_to_step(self._resumed(shape))
 
-    async def _resumed(self, shape: Shape[Any] | None) -> SystemResponse:
+    async def _resumed(self, shape: OutputShape[Any] | None) -> SystemResponse:
         system = await self._workplace.system()
         exchange = await self._open_exchange(system)
         _shape(exchange, shape)
@@ -346,7 +346,7 @@ class AgentLoop:
         return exchange.read(response)
 
 
-def _shape(exchange: Exchange, shape: Shape[Any] | None) -> None:
+def _shape(exchange: Exchange, shape: OutputShape[Any] | None) -> None:
     """Have an exchange hear its outputs for a type, and give its responses, also the later ones, with their value."""
     if shape is not None:
         exchange.kit = replace_parts(exchange.kit, code={**exchange.kit.code, **shape.code})

@@ -14,7 +14,7 @@ from typing import Generic, Self
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, Shape, StructuredResponse, T, typed_for
+from remit.agents.structured import OutputShape, SchemaSource, StructuredResponse, T, typed_for
 from remit.agents.terms import UNSAID, GoalSource, engine_of, refuse_own_terms, terms_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.clipped import clipped
@@ -173,10 +173,9 @@ class RedundantLoop(CallLoop[RedundantResult[T]], Generic[T]):
         named = voting if isinstance(voting, str) else CUSTOM
         self._redundancy = Redundancy(n, named, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, n, early_stop=early_stop, parallel=parallel)
-        shape = Shape(schema)
-        self.context_provider, self.user_id, self._typed = context_provider, user_id, shape.code
+        self.context_provider, self.user_id, shape = context_provider, user_id, OutputShape(schema)
         # Whether the caller passed a boundary, even the default one.
-        self.has_own_boundary = boundary is not UNSAID
+        self.has_own_boundary, self._typed = boundary is not UNSAID, shape.code
         said = terms_of(boundary, budget, Routing.NONE, role=role, goal=goal)
         self.terms = replace_parts(said, redundancy=self._redundancy)
         self._settings = LoopConfig(
@@ -295,7 +294,7 @@ async def _expect_vote(system: System, run_id: str) -> None:
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
 
 
-def _reading(shape: Shape[T]) -> Read[RedundantResult[T]]:
+def _reading(shape: OutputShape[T]) -> Read[RedundantResult[T]]:
     async def read(system: System, response: SystemResponse) -> RedundantResult[T]:
         candidates, failed = await candidates_of(system, response.run_id)
         confidence, usage = response.confidence or 0.0, response.token_usage

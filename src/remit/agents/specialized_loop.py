@@ -13,7 +13,7 @@ from typing import Generic
 
 from remit.agents.agent_requests import check_settings, checked_schema, hints_of, output_of, request_of
 from remit.agents.single_runs import CallLoop, Read, SingleRuns, listening
-from remit.agents.structured import SchemaSource, Shape, StructuredResponse, T
+from remit.agents.structured import OutputShape, SchemaSource, StructuredResponse, T
 from remit.agents.terms import UNSAID, GoalSource, RuleSource, engine_of, filters_of, judging_by, terms_of, tools_of
 from remit.agents.workplace import refuse_inside_a_loop
 from remit.core.declared_arguments import checks_arguments, checks_only
@@ -88,7 +88,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         )
         self.user_id = user_id
         # What hears an output for the type that was given as schema, by its name; mostly empty.
-        shape = Shape(schema)
+        shape = OutputShape(schema)
         self.typed = shape.code
         judging = judging_by(rules, judge, self.config.engine)
         # Whether the caller passed a boundary, even the default one.
@@ -162,7 +162,7 @@ class SpecializedLoop(CallLoop[StructuredResponse[T]], Generic[T]):
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
 
-def _reading(shape: Shape[T]) -> Read[StructuredResponse[T]]:
+def _reading(shape: OutputShape[T]) -> Read[StructuredResponse[T]]:
     async def read(_: System, response: SystemResponse) -> StructuredResponse[T]:
         return shape.response(response)
 

@@ -64,7 +64,7 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
         return RunFailed(ErrorCode.CONSTRAINT_SCHEMA_INVALID, message, {"run_id": self.run_id})
 
 
-class Shape(Generic[T]):
+class OutputShape(Generic[T]):
     """What a type or a schema asks of outputs: the code that hears them for it, and how a response of it is read."""
 
     def __init__(self, schema: SchemaSource[T]) -> None:
@@ -97,7 +97,7 @@ class Shape(Generic[T]):
 
 def type_code(schema: SchemaSource[Any] | None) -> dict[str, Code]:
     """The code that hears an output for the type that was given as schema, where the type demands more than JSON can say."""
-    return {} if schema is None else Shape(schema).code
+    return {} if schema is None else OutputShape(schema).code
 
 
 def typed_for(place: str, typed: Mapping[str, Code]) -> dict[str, Code]:

@@ -78,7 +78,7 @@ Check: TypeAlias = Callable[..., list[str]]
 def check_of(source: Any) -> Check | None:
     """What looks at a JSON text that fits the schema of a source, and says why the type refuses it; None where it never could.
 
-    A second argument of it, a Keep, is told the instance that it made, where that is what instance_reader makes.
+    A second argument of it, a Keep, is told the instance that it made, where that is what `instance_reader` makes.
     Raises RequestRejected for what stands for no schema.
     """
     if isinstance(source, dict | bool | str | Schema):
