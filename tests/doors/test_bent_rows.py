@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import remit
-from tests.doors.test_told_later import Host
+from tests.unit.orchestrate.test_told_later import Host
 
 BENT = [
     "UPDATE runs SET name = ''",

@@ -14,7 +14,7 @@ def test_a_place_and_none_at_all_may_stand(home: Any) -> None:
     expect_place(home)
 
 
-@pytest.mark.parametrize("home", ["", " ", "a\0b", Path(), 5, b"here"])
+@pytest.mark.parametrize("home", ["", " ", "a\0b", "\ud800", Path(), 5, b"here"])
 def test_what_was_left_empty_names_no_folder(home: Any) -> None:
     with pytest.raises(RequestRejected) as caught:
         expect_place(home)
