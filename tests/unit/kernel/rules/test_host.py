@@ -14,6 +14,7 @@ from remit.core.journal.arrivals import (
     ResumeRequested,
     RetryRequested,
     TextShown,
+    ToolFailed,
 )
 from remit.core.journal.commands import AskHuman, AskPurpose, CallTool
 from remit.core.journal.proposed_call import ProposedCall, Provenance
@@ -246,4 +247,24 @@ def test_a_yes_that_was_never_taken_costs_nothing_when_the_run_is_cancelled() ->
     run.take(CancelRequested("ada"))
     assert run.last(RunEnded).doubted == ()
     assert run.state.used[Dimension.SIDE_EFFECTS] == 0
+    lawful(run)
+
+
+def test_one_of_two_like_calls_that_is_told_not_to_have_happened_leaves_the_doubt_about_the_other() -> None:
+    run = Run(hosted())
+    calls = []
+    for name in ("one", "two"):
+        proposed(run, "write", call_id=name)
+        if run.open(AskHuman):
+            run.approves()
+        (call,) = run.open(CallTool)
+        run.fails("write", ErrorCode.TOOL_TIMEOUT)
+        calls.append(call.id)
+    assert [run.state.calls.made[name].code for name in calls] == [OUTCOME_UNKNOWN] * 2
+    first, second = calls
+    run.take(ToolFailed(first, ErrorCode.TOOL_EXECUTION_FAILED, "it was not done"))
+    assert run.now(CallSettled)[0].code == ErrorCode.TOOL_EXECUTION_FAILED
+    assert list(run.state.effects.unknown) == [("write", run.state.calls.made[second].arguments_hash)]
+    run.take(ToolFailed(second, ErrorCode.TOOL_EXECUTION_FAILED, "nor was it"))
+    assert not run.state.effects.unknown
     lawful(run)
