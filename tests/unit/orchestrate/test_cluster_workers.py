@@ -133,6 +133,7 @@ def test_a_run_is_driven_by_one_worker_and_performed_by_others(tmp_path: Path) -
             worker = await workers.performs("tool")
             response = await rested(program, run_id)
             assert (response.terminal_code, response.content) == (Ending.SUCCESS, "Paid.")
+            await until(lambda: worker.tasks.done["done"], "the worker knows that its errand is done")
             assert (till.paid, worker.tasks.done["done"]) == (1, 1)
             assert (await program.archive.verify(run_id)).ok
             store = workers.stores[0]
