@@ -137,8 +137,10 @@ class Beginning:
 
     def __init__(self, *answers: dict[str, Any] | Exception) -> None:
         self._answers = list(answers)
+        self.waits_s: list[float] = []
 
     async def request(self, subject: str, data: bytes, timeout: float) -> Any:  # noqa: ASYNC109  # as the client has it
+        self.waits_s.append(timeout)
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -156,10 +158,16 @@ def test_a_cluster_that_has_no_leader_yet_is_asked_again(monkeypatch: pytest.Mon
         asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))
 
 
+def test_an_answer_that_was_lost_is_soon_asked_for_again_and_waited_for_longer() -> None:
+    client: Any = Beginning(NatsTimeout(), NatsTimeout(), NatsTimeout(), NatsTimeout(), {"config": {}})
+    asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))
+    assert client.waits_s == [1, 2, 4, connection.ANSWER_S_MAX, connection.ANSWER_S_MAX]
+
+
 def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     error: JsonObject = {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}
 
-    async def answer(client: object, subject: str, question: object = None) -> JsonObject:
+    async def answer(client: object, subject: str, question: object = None, answer_s: float = 0) -> JsonObject:
         return {"error": error}
 
     monkeypatch.setattr(connection, "server_answer", answer)

@@ -200,8 +200,8 @@ class Lossy:
         self._meanwhile = meanwhile
         jet._last_word = self  # type: ignore[method-assign]
 
-    async def __call__(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
-        answer = await self._send(message, headers)
+    async def __call__(self, message: JetMessage, headers: dict[str, str], answer_s: float) -> dict[str, Any]:
+        answer = await self._send(message, headers, answer_s)
         if self._lost:
             self._lost -= 1
             if self._meanwhile is not None:
@@ -296,9 +296,9 @@ def test_turns_of_many_runs_go_in_one_batch_and_a_stale_one_takes_no_other_along
             jet, sent = store.link.jet, []
             send = jet._sent
 
-            async def counted(parts: Any) -> dict[str, Any]:
+            async def counted(parts: Any, answer_s: float) -> dict[str, Any]:
                 sent.append(len(parts))
-                return await send(parts)
+                return await send(parts, answer_s)
 
             jet._sent = counted  # type: ignore[method-assign]
             listings = [RunListing(1, session_id=f"s{number}") for number in range(20)]

@@ -225,9 +225,7 @@ def test_a_dead_letter_has_its_code_and_a_message_that_waits_is_handed_over_agai
 
 
 def test_a_server_that_went_away_is_told_with_a_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from remit.backend.cluster import nats_broker
-
-    monkeypatch.setattr(nats_broker, "WRITE_S_MAX", 0.05)
+    monkeypatch.setattr("remit.backend.cluster.server.connection.WRITE_S_MAX", 0.05)
 
     async def story() -> None:
         broker = await NatsBroker.open(server().address)

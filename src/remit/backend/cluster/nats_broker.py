@@ -6,7 +6,6 @@ Rule 2: whatever is published has a key, by which the server keeps it once; so i
 Rule 3: what is published expires. The journal is what is kept.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,10 +29,7 @@ from remit.backend.cluster.layout import (
     token,
 )
 from remit.backend.cluster.server.connection import (
-    ANSWER_S_MAX,
-    PAUSE_S_MAX,
-    PAUSE_S_MIN,
-    WRITE_S_MAX,
+    Tries,
     connect,
     patient_server_answer,
     prepare_streams,
@@ -191,21 +187,17 @@ class NatsBroker:
 
     async def _sent(self, subject: str, data: bytes, headers: dict[str, str]) -> None:
         """Have the server keep a message, asked again while it has no leader; raises StoreUnusable where that lasts."""
-        loop = asyncio.get_running_loop()
-        deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+        tries = Tries(self._address)
         while True:
             try:
-                answer = await self._client.request(subject, data, timeout=ANSWER_S_MAX, headers=headers)
+                answer = await self._client.request(subject, data, timeout=tries.answer_s, headers=headers)
                 found = read_json(answer.data)
                 if "error" not in found:
                     return
                 why = str(found["error"].get("description"))
             except (NatsError, TimeoutError, OSError) as error:
                 why = str(error) or type(error).__name__
-            if loop.time() > deadline_s:
-                raise unreachable(self._address, why)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+            await tries.failed(why)
 
 
 @asynccontextmanager

@@ -27,8 +27,8 @@ STORE_SHUT_OUT = "STORE_SHUT_OUT"
 
 # How long a person waits until an address that does not answer is called that.
 CONNECT_S_MAX = 5
-# How long an answer of a server is waited for before it is asked again.
-ANSWER_S_MAX = 5.0
+# How long an answer of a server is waited for before it is asked again: first, and at most.
+ANSWER_S_MIN, ANSWER_S_MAX = 1.0, 5.0
 # How long a server that was lost is left alone before it is tried again.
 RECONNECT_S = 0.2
 # How long something is tried: a leader that is killed is followed by another within eight seconds.
@@ -143,32 +143,51 @@ def let_in_nowhere(address: str, did: str | None) -> StoreUnusable:
     return StoreUnusable(STORE_SHUT_OUT, message, {"address": shown(address)})
 
 
-async def server_answer(client: Client, subject: str, question: Mapping[str, Any] | None = None) -> dict[str, Any]:
+async def server_answer(
+    client: Client, subject: str, question: Mapping[str, Any] | None = None, answer_s: float = ANSWER_S_MAX
+) -> dict[str, Any]:
     """What the server answers to a question of its API; errors are in it."""
     data = b"" if question is None else json.dumps(question).encode()
-    answer = await client.request(subject, data, timeout=ANSWER_S_MAX)
+    answer = await client.request(subject, data, timeout=answer_s)
     found: dict[str, Any] = read_json(answer.data)
     return found
+
+
+class Tries:
+    """How often one thing is asked of a server that may have no leader just now.
+
+    Each answer is waited for twice as long as the one before: a leader that is killed answers nothing, and the next one at once.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._loop = asyncio.get_running_loop()
+        self._deadline_s, self._pause_s = self._loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+        self.answer_s = ANSWER_S_MIN
+
+    async def failed(self, why: str) -> None:
+        """Pause before the next; raises StoreUnusable where it was tried for long enough."""
+        if self._loop.time() > self._deadline_s:
+            raise unreachable(self._address, why)
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, PAUSE_S_MAX)
+        self.answer_s = min(self.answer_s * 2, ANSWER_S_MAX)
 
 
 async def patient_server_answer(
     client: Client, address: str, subject: str, question: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The answer of JetStream, asked again while there is no leader; raises StoreUnusable where that lasts."""
-    loop = asyncio.get_running_loop()
-    deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+    tries = Tries(address)
     while True:
         try:
-            found = await server_answer(client, subject, question)
+            found = await server_answer(client, subject, question, tries.answer_s)
             if not _passes(found):
                 return found
             why = f"none of its nodes leads: {found['error'].get('description')}"
         except (NatsError, TimeoutError, OSError) as failed:
             why = str(failed) or type(failed).__name__
-        if loop.time() > deadline_s:
-            raise unreachable(address, why)
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+        await tries.failed(why)
 
 
 def _passes(found: Mapping[str, Any]) -> bool:

@@ -22,9 +22,7 @@ from nats.errors import Error as NatsError
 from remit.backend.cluster.layout import NONCE
 from remit.backend.cluster.server.connection import (
     ANSWER_S_MAX,
-    PAUSE_S_MAX,
-    PAUSE_S_MIN,
-    WRITE_S_MAX,
+    Tries,
     patient_server_answer,
     unreachable,
 )
@@ -101,13 +99,12 @@ class JetStream:
         Raises Overtaken where one of them does not follow what it was to follow.
         """
         nonce = secrets.token_hex(8)
-        loop = asyncio.get_running_loop()
-        deadline_s, pause_s = loop.time() + WRITE_S_MAX, PAUSE_S_MIN
+        tries = Tries(self.address)
         while True:
             answer: dict[str, Any] = {}
             why = "no answer"
             try:
-                answer = await self._send(messages, nonce)
+                answer = await self._send(messages, nonce, tries.answer_s)
                 if "error" not in answer:
                     return int(answer["seq"]) - int(answer.get("count", 1)) + 1
                 why = str(answer["error"].get("description", ""))
@@ -120,23 +117,20 @@ class JetStream:
                 raise Overtaken(await self._astray(messages))
             if code in _FULL:
                 raise _full(self.address, why)
-            if loop.time() > deadline_s:
-                raise unreachable(self.address, why)
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+            await tries.failed(why)
 
-    async def _send(self, messages: Sequence[JetMessage], nonce: str) -> dict[str, Any]:
+    async def _send(self, messages: Sequence[JetMessage], nonce: str, answer_s: float) -> dict[str, Any]:
         if len(messages) == 1:
             (only,) = messages
             # A write that may follow anything is told apart by the server, for two minutes.
             headers = _headers(only, nonce) | ({MESSAGE_ID: nonce} if only.after is None else {})
-            return await self._last_word(only, headers)
+            return await self._last_word(only, headers, answer_s)
         mine = _Batch(messages, nonce)
         self._waiting.append(mine)
         try:
             async with self._batches:
                 if mine.answer is None:
-                    await self._commit(self._group_with(mine))
+                    await self._commit(self._group_with(mine), answer_s)
         finally:
             if mine in self._waiting:
                 self._waiting.remove(mine)
@@ -156,10 +150,10 @@ class JetStream:
             self._waiting.remove(one)
         return group
 
-    async def _commit(self, group: Sequence["_Batch"]) -> None:
+    async def _commit(self, group: Sequence["_Batch"], answer_s: float) -> None:
         """Send writes in one batch; where one of them is refused, each alone."""
         try:
-            answer = await self._sent([(message, one.nonce) for one in group for message in one.messages])
+            answer = await self._sent([(message, one.nonce) for one in group for message in one.messages], answer_s)
         except _UNDECIDED as error:
             # Each of them asks what became of it.
             for one in group:
@@ -167,14 +161,14 @@ class JetStream:
             return
         if "error" in answer and len(group) > 1:
             for one in group:
-                await self._commit([one])
+                await self._commit([one], answer_s)
             return
         seq = int(answer.get("seq", 0)) - sum(len(one.messages) for one in group)
         for one in group:
             seq += len(one.messages)
             one.answer = answer if "error" in answer else {"seq": seq, "count": len(one.messages)}
 
-    async def _sent(self, parts: Sequence[tuple[JetMessage, str]]) -> dict[str, Any]:
+    async def _sent(self, parts: Sequence[tuple[JetMessage, str]], answer_s: float) -> dict[str, Any]:
         # A batch whose commit was lost is begun again under another name; the server forgets the first.
         batch = {BATCH: secrets.token_hex(8)}
         *others, (last, last_headers) = [
@@ -183,10 +177,10 @@ class JetStream:
         ]
         for message, headers in others:
             await self.client.publish(message.subject, message.data, headers=headers)
-        return await self._last_word(last, last_headers | {BATCH_COMMIT: "1"})
+        return await self._last_word(last, last_headers | {BATCH_COMMIT: "1"}, answer_s)
 
-    async def _last_word(self, message: JetMessage, headers: dict[str, str]) -> dict[str, Any]:
-        answer = await self.client.request(message.subject, message.data, timeout=ANSWER_S_MAX, headers=headers)
+    async def _last_word(self, message: JetMessage, headers: dict[str, str], answer_s: float) -> dict[str, Any]:
+        answer = await self.client.request(message.subject, message.data, timeout=answer_s, headers=headers)
         found: dict[str, Any] = read_json(answer.data)
         return found
 
