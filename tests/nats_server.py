@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -78,6 +79,68 @@ def three_nodes(folder: Path, sync: str = "1m", *, advertise: bool = True) -> li
         )
         for number, (route, port) in enumerate(zip(routes, free_ports(3), strict=True))
     ]
+
+
+class Proxy:
+    """A way to a node that can be cut: then nothing passes, and neither side is told."""
+
+    def __init__(self, address: str) -> None:
+        self._host, _, port = address.removeprefix("nats://").partition(":")
+        self._port = int(port)
+        self._is_whole = asyncio.Event()
+        self._is_whole.set()
+        self._piping: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def open(self) -> str:
+        """Listen; gives the address."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Let everybody go."""
+        self._server.close()
+        for task in self._piping:
+            task.cancel()
+        await asyncio.gather(*self._piping, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        # A transport lets its socket go in the next round of the loop.
+        await asyncio.sleep(0.01)
+
+    def cut(self, *, is_shut: bool = False) -> None:
+        """Let nothing pass; who comes now is kept waiting, too, or turned away where it is shut."""
+        self._is_whole.clear()
+        if is_shut:
+            self._server.close()
+
+    def mend(self) -> None:
+        """Let everything pass that waits, and what comes."""
+        self._is_whole.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        there_reader, there_writer = await asyncio.open_connection(self._host, self._port)
+        self._writers.append(there_writer)
+        for task in (
+            asyncio.create_task(self._pipe(reader, there_writer)),
+            asyncio.create_task(self._pipe(there_reader, writer)),
+        ):
+            self._piping.add(task)
+            task.add_done_callback(self._piping.discard)
+
+    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65_536):
+                await self._is_whole.wait()
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return  # One of them has left.
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
 
 def fall_silent(link: Link) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.house import until
-from tests.e2e.worker_chaos import Proxy, Scene, attended, begun, check, disturb
-from tests.nats_server import three_nodes
+from tests.e2e.worker_chaos import Scene, attended, begun, check, disturb
+from tests.nats_server import Proxy, three_nodes
 
 RUNS = 20
 # When so many have paid, the process that is to die dies.
@@ -53,7 +53,7 @@ def test_a_till_and_a_node_that_are_cut_off_for_a_while_pay_nothing_twice(tmp_pa
         system, store = await asyncio.to_thread(scene.program)
         leader = await scene.leader(store)
         others = [node for node in scene.nodes if node is not leader]
-        proxy = Proxy(others[0])
+        proxy = Proxy(others[0].address)
         scene.routes["tools-1"] = await proxy.open()
         for name in ("loop-1", "loop-2", "model-1", "tools-1", "tools-2"):
             scene.employ(name)

@@ -132,59 +132,6 @@ class Scene:
         return Counter(books.read_text().split() if books.exists() else ())
 
 
-class Proxy:
-    """A way to a node that can be cut: then nothing passes, and neither side is told."""
-
-    def __init__(self, node: NatsServer) -> None:
-        self._host, _, port = node.address.removeprefix("nats://").partition(":")
-        self._port = int(port)
-        self._is_whole = asyncio.Event()
-        self._is_whole.set()
-        self._piping: set[asyncio.Task[None]] = set()
-
-    async def open(self) -> str:
-        """Listen; gives the address."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def close(self) -> None:
-        """Let everybody go."""
-        self._server.close()
-        for task in self._piping:
-            task.cancel()
-        await asyncio.gather(*self._piping, return_exceptions=True)
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self._is_whole.clear()
-
-    def mend(self) -> None:
-        """Let everything pass that waits, and what comes."""
-        self._is_whole.set()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there_writer = await asyncio.open_connection(self._host, self._port)
-        for task in (
-            asyncio.create_task(self._pipe(reader, there_writer)),
-            asyncio.create_task(self._pipe(there_reader, writer)),
-        ):
-            self._piping.add(task)
-            task.add_done_callback(self._piping.discard)
-
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(65_536):
-                await self._is_whole.wait()
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            return  # One of them has left.
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-
 async def begun(scene: Scene, system: System, count: int) -> list[str]:
     """So many runs."""
     engine = f"scripted:{scene.folder / 'script.json'}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,11 +22,13 @@ from remit.backend.cluster.server.connection import (
     server_answer,
     shown,
 )
+from remit.backend.cluster.server.jetstream import JetStream
 from remit.backend.cluster.server.nats_server import NatsServer, binary
 from remit.backend.cluster.store import ClusterStore
 from remit.core.journal.storage import StoreUnusable
 from remit.core.record import JsonObject
 from remit.wire.subjects import STREAM
+from tests.nats_server import Proxy, server
 
 ODD = ("", "e", "=e", "a", "A", "a.b", "a b", "*", ">", "ä", "=2e=", "a" * 200, "a" * 201, "b" * 5000)
 
@@ -162,6 +165,73 @@ def test_an_answer_that_was_lost_is_soon_asked_for_again_and_waited_for_longer()
     client: Any = Beginning(NatsTimeout(), NatsTimeout(), NatsTimeout(), NatsTimeout(), {"config": {}})
     asyncio.run(patient_server_answer(client, "nats://host:1", "$JS.API.INFO"))
     assert client.waits_s == [1, 2, 4, connection.ANSWER_S_MAX, connection.ANSWER_S_MAX]
+
+
+class Hanging:
+    """A client of a cluster one of whose nodes hangs: what any node is asked is not answered, what the leader is asked is."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> Any:  # noqa: ASYNC109  # as the client has it
+        self.asked.append(subject.split(".")[2])
+        if "DIRECT" in subject:
+            raise NatsTimeout
+        question = json.loads(data)
+        message = {"seq": question.get("seq", 7), "subject": "a", "data": "", "hdrs": ""}
+        return SimpleNamespace(data=json.dumps({"message": message}).encode())
+
+    async def subscribe(self, inbox: str) -> Any:
+        self.asked.append("DIRECT")
+        return self
+
+    async def publish(self, subject: str, data: bytes, reply: str) -> None:
+        """Nothing comes back."""
+
+    async def next_msg(self, timeout: float) -> Any:  # noqa: ASYNC109  # as the client has it
+        raise NatsTimeout
+
+    async def unsubscribe(self) -> None:
+        """Nothing was delivered."""
+
+    def new_inbox(self) -> str:
+        return "inbox"
+
+
+def test_while_a_node_hangs_the_leader_alone_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(client: Any) -> None:
+        jet = JetStream(client, "nats://host:1")
+        for _ in range(3):
+            assert (await jet.newest("a", "S")) is not None
+        assert client.asked == ["DIRECT", "STREAM", "STREAM", "STREAM"]
+        assert list(await jet.many([1, 2, 3], "a")) == [1, 2, 3]
+        assert client.asked[4:] == ["STREAM"] * 3
+        monkeypatch.setattr(jet, "_leader_only_s", 0)
+        assert list(await jet.many([1, 2, 3], "a")) == [1, 2, 3]
+        assert client.asked[7:] == ["DIRECT", *["STREAM"] * 3], "all nodes are asked again after a while"
+
+    asyncio.run(story(Hanging()))
+
+
+def test_a_process_whose_server_answers_no_more_goes_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way to the server is cut, and neither side is told."""
+    monkeypatch.setattr(connection, "PING_S", 0.5)
+
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            proxy = Proxy(server().address)
+            address = await proxy.open()
+            stack.push_async_callback(proxy.close)
+            client = await connect(address, name="test")
+            stack.push_async_callback(client.close)
+            client._setup_server_pool(server().address)
+            proxy.cut(is_shut=True)
+            async with asyncio.timeout(30):
+                while client.connected_url is None or client.connected_url.netloc in address:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+                await client.flush()
+
+    asyncio.run(story())
 
 
 def test_servers_without_a_leader_are_waited_for_and_lack_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ STORE_SHUT_OUT = "STORE_SHUT_OUT"
 CONNECT_S_MAX = 5
 # How long an answer of a server is waited for before it is asked again: first, and at most.
 ANSWER_S_MIN, ANSWER_S_MAX = 1.0, 5.0
+# How often a server is asked whether it is there; one that misses two is left for another.
+PING_S = 3
 # How long a server that was lost is left alone before it is tried again.
 RECONNECT_S = 0.2
 # How long something is tried: a leader that is killed is followed by another within eight seconds.
@@ -101,6 +103,7 @@ async def connect(
             signature_cb=None if key is None else client.sign,
             name=name,
             connect_timeout=CONNECT_S_MAX,
+            ping_interval=PING_S,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
             error_cb=failed,

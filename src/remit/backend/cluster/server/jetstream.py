@@ -4,7 +4,7 @@ Rule 1: a write is told as written, as refused, or not at all: where the answer 
         is asked what follows the entry that the write was to follow, and the nonce there says whose it is.
 Rule 2: a batch is sent in one piece and never left open; a process has one open at a time. Writes that wait for it go together in
         the next: one node stages every batch on its disk, so one batch for many runs costs what a batch for one does.
-Rule 3: what must be the newest is read from the leader; what is known to be there from any node.
+Rule 3: what must be the newest is read from the leader; what is known to be there from any node, while all of them answer.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.layout import NONCE
 from remit.backend.cluster.server.connection import (
-    ANSWER_S_MAX,
+    ANSWER_S_MIN,
     Tries,
     patient_server_answer,
     unreachable,
@@ -36,6 +36,8 @@ BATCH, BATCH_SEQUENCE, BATCH_COMMIT = "Nats-Batch-Id", "Nats-Batch-Sequence", "N
 
 # How many messages one question asks for; a batch of answers is held in memory.
 PIECE = 500
+# How long the leader alone is asked after some node gave no answer.
+DOUBT_S = 30.0
 # A server takes at most so many messages in one batch.
 BATCH_MAX = 1_000
 # What a server says where there is no room: for the account, on the disk, in the stream.
@@ -90,6 +92,8 @@ class JetStream:
     def __init__(self, client: Client, address: str) -> None:
         self.client = client
         self.address = address
+        # Until then nodes other than the leader are asked nothing: one of them gave no answer.
+        self._leader_only_s = 0.0
         self._batches = asyncio.Lock()
         self._waiting: list[_Batch] = []
 
@@ -233,21 +237,32 @@ class JetStream:
 
     async def newest(self, subject: str, stream: str) -> Stored | None:
         """The last message of a subject as any node knows it; the leader is asked where that node has none."""
-        try:
-            answer = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=ANSWER_S_MAX)
-        except _UNDECIDED:
-            return await self.last(subject, stream)
-        return _stored(answer) if _is_there(answer) else await self.last(subject, stream)
+        if self._asks_any_node():
+            try:
+                answer = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=ANSWER_S_MIN)
+            except _UNDECIDED:
+                self._doubt_nodes()
+            else:
+                if _is_there(answer):
+                    return _stored(answer)
+        return await self.last(subject, stream)
+
+    def _asks_any_node(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._leader_only_s
+
+    def _doubt_nodes(self) -> None:
+        """Ask the leader alone for a while: a node that hangs stays among those that are asked until the others miss it."""
+        self._leader_only_s = asyncio.get_running_loop().time() + DOUBT_S
 
     async def many(self, seqs: Sequence[int], subject: str, stream: str = STREAM) -> dict[int, Stored]:
         """The messages of a subject (or pattern) with these sequences, which grow; those that are gone are left out."""
         found: dict[int, Stored] = {}
         missing = seqs
         while missing:
-            piece = await self._piece(missing[:PIECE], subject, stream)
+            piece = await self._piece(missing[:PIECE], subject, stream) if self._asks_any_node() else {}
             found |= piece
             if not piece:
-                # A node that lags behind; or it is gone.
+                # A node that lags behind, or gives no answer; or it is gone.
                 if (stored := await self.at(missing[0], stream)) is not None:
                     found[stored.seq] = stored
                 missing = missing[1:]
@@ -264,14 +279,14 @@ class JetStream:
         try:
             await self.client.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(question).encode(), reply=inbox)
             while not needed <= found.keys():
-                answer = await answers.next_msg(ANSWER_S_MAX)
+                answer = await answers.next_msg(ANSWER_S_MIN)
                 if not _is_there(answer):
                     break
                 stored = _stored(answer)
                 if stored.seq in needed:
                     found[stored.seq] = stored
         except _UNDECIDED:
-            return found
+            self._doubt_nodes()
         finally:
             await answers.unsubscribe()
         return found
