@@ -224,7 +224,7 @@ def test_a_process_whose_server_answers_no_more_goes_to_another(monkeypatch: pyt
             stack.push_async_callback(proxy.close)
             client = await connect(address, name="test")
             stack.push_async_callback(client.close)
-            client._setup_server_pool(server().address)
+            client._setup_server_pool([server().address])
             proxy.cut(is_shut=True)
             async with asyncio.timeout(30):
                 while client.connected_url is None or client.connected_url.netloc in address:  # noqa: ASYNC110
