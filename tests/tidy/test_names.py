@@ -77,7 +77,6 @@ DOINGS = frozenset(
         "orchestrate/loop/offspring.py",
         "orchestrate/people/draining.py",
         "provenance/values/binding.py",
-        "provenance/words/ordering.py",
         "rerank/embedding.py",
         "tool/call/performing.py",
         "tool/process/framing.py",

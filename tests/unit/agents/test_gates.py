@@ -17,7 +17,7 @@ from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.plan import StepType
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 # As wide as a boundary can be written: nothing asks for what it is, everything is preauthorized.

@@ -42,7 +42,7 @@ from remit.orchestrate.boundaries.boundary_file import (
     boundary_yaml,
     read_boundary,
 )
-from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars
+from remit.orchestrate.boundaries.value_reader import NAME_CHARS_MAX, said_dollars
 from tests.text_files import from_text
 
 FULL = """

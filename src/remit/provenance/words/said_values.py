@@ -15,7 +15,7 @@ from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import NumberSaid
 from remit.provenance.words.moments import OFFSETS, WEEKDAYS, Moments, moments_in
-from remit.provenance.words.ordering import Ordering
+from remit.provenance.words.tool_clauses import ToolClauses
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
     COUNTS,
@@ -80,7 +80,7 @@ class SaidClause(Record):
     described: frozenset[str] = frozenset()
 
 
-def clauses_of(tool: str, words: Words, plan: Plan, ordering: Ordering) -> tuple[SaidClause, ...]:
+def clauses_of(tool: str, words: Words, plan: Plan, ordering: ToolClauses) -> tuple[SaidClause, ...]:
     """The clauses that order a tool, with what they give."""
     found = []
     for clause in ordering.clauses(tool):

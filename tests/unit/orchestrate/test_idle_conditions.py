@@ -14,8 +14,7 @@ from remit.core.limits.profiles import (
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.limits.trust import Trust
 from remit.core.record import replace
-from remit.orchestrate.boundaries.boundary_reach import idle_conditions
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.tool_findings import boundary_findings, idle_conditions
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}
 LOOK = ToolDefinition("look", "", OBJECT, effect=Effect.READ, network=False)

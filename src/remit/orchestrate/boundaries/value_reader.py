@@ -1,4 +1,4 @@
-"""The values that a boundary file may hold: each is read strictly, and written so that it reads back the same.
+"""The values of boundary and goal files: each is read strictly, and written so that it reads back the same.
 
 Rule 1: what cannot be used is refused with file, line, key and value, and with what would be right.
 Rule 2: time is said as people say it (`30s`, `5m`, `4h`, `1d`) or in milliseconds, money in dollars or in millionths.
@@ -12,13 +12,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remit.core.durations import duration_ms, said_duration
+from remit.core.durations import duration_ms
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
-from remit.core.limits.boundary import Rate, Whose
-from remit.core.limits.budget import FIELDS, Dimension
-from remit.core.limits.tools import RATE_MAX
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, spelled_place, value_in_error
@@ -32,33 +29,10 @@ ITEMS_MAX = 1_000
 
 ALL = "all"
 JSON_SUFFIX = ".json"
-_RATE_KEYS = ("tool", "times", "per")
-_WHOSE = "whose"
-_MICRO = 1_000_000
+MICRO_OF_A_DOLLAR = 1_000_000
 _HOST = regex(r"(?:\*\.)?(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+")
 # Sixteen digits before the point and six behind it: all that whole millionths can say.
 _DOLLARS = regex(r"[0-9]{1,16}(\.[0-9]{1,6})?")
-
-_CLOCK, _MONEY = FIELDS[Dimension.WALL_CLOCK_MS], FIELDS[Dimension.INFERENCE_COST_MICROUSD]
-# What each of the other dimensions counts: one, and several.
-_UNITS: Mapping[str, tuple[str, str]] = {
-    FIELDS[dimension]: units
-    for dimension, units in {
-        Dimension.INPUT_TOKENS: ("token", "tokens"),
-        Dimension.OUTPUT_TOKENS: ("token", "tokens"),
-        Dimension.TOOL_CALLS: ("call", "calls"),
-        Dimension.EXTERNAL_API_CALLS: ("call", "calls"),
-        Dimension.RETRIES: ("in a row", "in a row"),
-        Dimension.REFLECTION_PASSES: ("pass", "passes"),
-        Dimension.CONTEXT_TOKENS: ("token at once", "tokens at once"),
-        Dimension.MEMORY_WRITES: ("write", "writes"),
-        Dimension.SIDE_EFFECTS: ("change", "changes"),
-        Dimension.STEPS: ("step", "steps"),
-        Dimension.DEPTH: ("level", "levels"),
-        Dimension.CHILD_RUNS: ("run", "runs"),
-        Dimension.HUMAN_REVIEWS: ("question", "questions"),
-    }.items()
-}
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -78,7 +52,7 @@ def values_in(path: Path, code: str, what: str) -> tuple["ValueReader", Any]:
 
 
 class ValueReader:
-    """Reads the values of one boundary and refuses what they cannot be, under one code."""
+    """Reads the values of one file and refuses what they cannot be, under one code."""
 
     def __init__(self, source_name: str, lines: Mapping[Place, int], code: str, what: str = "boundary") -> None:
         self._source_name = source_name
@@ -87,7 +61,7 @@ class ValueReader:
         self._what = what
 
     def refusal(self, place: Place, problem: str, details: JsonObject | None = None) -> RequestRejected:
-        """Why the boundary cannot be used, and where in the file that stands."""
+        """Why the file cannot be used, and where in the file that stands."""
         line, at = 0, place
         while not line and at:
             line, at = self._lines.get(at, 0), at[:-1]
@@ -193,53 +167,12 @@ class ValueReader:
         text = value if isinstance(value, str) else ""
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= INTEGER_MAX:
             text = f"{Decimal(repr(value)):f}"  # Without the exponent that a small float has.
-        if _DOLLARS.fullmatch(text) and (amount := int(Decimal(text) * _MICRO)) <= INTEGER_MAX:
+        if _DOLLARS.fullmatch(text) and (amount := int(Decimal(text) * MICRO_OF_A_DOLLAR)) <= INTEGER_MAX:
             return amount
         raise self.unfit(place, value, "an amount of dollars from 0 with at most six decimals, such as 0.50")
-
-    def rates(self, value: Any, place: Place) -> tuple[Rate, ...]:
-        """A list of rates."""
-        return tuple(self._rate(item, (*place, at)) for at, item in enumerate(self.items(value, place)))
-
-    def _rate(self, value: Any, place: Place) -> Rate:
-        said = self.block(value, (*_RATE_KEYS, _WHOSE), place)
-        if missing := [key for key in _RATE_KEYS if key not in said]:
-            raise self.refusal(
-                place, f"{spelled_place(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}"
-            )
-        return Rate(
-            self.text(said["tool"], (*place, "tool")),
-            self.whole(said["times"], (*place, "times"), 1, RATE_MAX),
-            self.duration_ms(said["per"], (*place, "per"), 1),
-            self.choice(said.get(_WHOSE, Whose.RUN.value), Whose, (*place, _WHOSE)),
-        )
 
 
 def said_dollars(microusd: int) -> float | None:
     """An amount of money in dollars; None where a number with a point cannot hold it exactly."""
-    dollars = microusd / _MICRO
-    return dollars if Decimal(repr(dollars)) * _MICRO == microusd else None
-
-
-def said_cap(name: str, amount: int) -> str:
-    """A cap of the budget with its unit."""
-    if name == _CLOCK:
-        return said_duration(amount)
-    if name == _MONEY:
-        dollars, rest = divmod(amount, _MICRO)
-        return f"${dollars:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
-    one, several = _UNITS[name]
-    return f"{amount:,} {one if amount == 1 else several}"
-
-
-def said_rate_line(rate: Rate) -> str:
-    """A rate in words."""
-    of = "all tools together" if rate.tool == "*" else rate.tool
-    whom = ", over all runs of a user" if rate.whose is Whose.USER else ""
-    return f"{of}: {rate.times_max} calls per {said_duration(rate.per_ms)}{whom}"
-
-
-def said_rate(rate: Rate) -> JsonObject:
-    """A rate as a file says it."""
-    whose = {_WHOSE: rate.whose.value} if rate.whose is not Whose.RUN else {}
-    return {"tool": rate.tool, "times": rate.times_max, "per": said_duration(rate.per_ms), **whose}
+    dollars = microusd / MICRO_OF_A_DOLLAR
+    return dollars if Decimal(repr(dollars)) * MICRO_OF_A_DOLLAR == microusd else None

@@ -16,7 +16,8 @@ from remit.core.record import replace
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import Judgement
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
-from remit.orchestrate.boundaries.boundary_report import boundary_findings, described_boundary
+from remit.orchestrate.boundaries.boundary_words import described_boundary
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer"}}}

@@ -1,4 +1,4 @@
-"""Two boundaries compared: what the second allows more than the first, what less, and what merely otherwise.
+"""Boundaries in words: what one says, and what a second one allows more than a first, what less, and what merely otherwise.
 
 Rule 1: one difference per key of the file. A set is compared member by member, `+` for what the second has and `-` for
         what only the first had.
@@ -8,6 +8,7 @@ Rule 3: caps are compared as a run would be given them: what a boundary leaves o
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from remit.core.durations import said_duration
@@ -22,19 +23,24 @@ from remit.core.limits.authority import (
     StandsFor,
 )
 from remit.core.limits.boundary import (
+    At,
     Boundary,
     BoundaryMode,
     Condition,
     Demanding,
     Exhaustion,
+    Rate,
     TaskRule,
     Then,
     Unverified,
+    Whose,
+    boundary_version,
 )
-from remit.core.limits.boundary_views import Difference
-from remit.core.limits.budget import FIELDS, STANDARD, Budget, assign
+from remit.core.limits.boundary_views import BoundaryLine, BoundaryShown, Difference
+from remit.core.limits.budget import FIELDS, STANDARD, UNCHARGED, Budget, Dimension, assign
 from remit.core.limits.trust import READS_RANK
-from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
+from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
+from remit.orchestrate.boundaries.value_reader import ALL, MICRO_OF_A_DOLLAR
 
 _Found = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 _SAME: _Found = ((), (), ())
@@ -44,6 +50,45 @@ _STRICT = (Then.STOP, Then.REFUSE, Then.ASK)
 _MODES = (BoundaryMode.ENFORCE, BoundaryMode.AUDIT)
 _REACHES = (OptionReach.OFF, OptionReach.ON, OptionReach.ALL)
 _INFERENCES = (Inference.OFF, Inference.TYPED, Inference.IDENTITY)
+
+# What each of the other dimensions counts: one, and several.
+_UNITS: Mapping[str, tuple[str, str]] = {
+    FIELDS[dimension]: units
+    for dimension, units in {
+        Dimension.INPUT_TOKENS: ("token", "tokens"),
+        Dimension.OUTPUT_TOKENS: ("token", "tokens"),
+        Dimension.TOOL_CALLS: ("call", "calls"),
+        Dimension.EXTERNAL_API_CALLS: ("call", "calls"),
+        Dimension.RETRIES: ("in a row", "in a row"),
+        Dimension.REFLECTION_PASSES: ("pass", "passes"),
+        Dimension.CONTEXT_TOKENS: ("token at once", "tokens at once"),
+        Dimension.MEMORY_WRITES: ("write", "writes"),
+        Dimension.SIDE_EFFECTS: ("change", "changes"),
+        Dimension.STEPS: ("step", "steps"),
+        Dimension.DEPTH: ("level", "levels"),
+        Dimension.CHILD_RUNS: ("run", "runs"),
+        Dimension.HUMAN_REVIEWS: ("question", "questions"),
+    }.items()
+}
+_UNVERIFIED = {
+    Unverified.OBSERVE: "observe: a change that nothing verifies is kept as observed, and its run ends PARTIAL_SUCCESS",
+    Unverified.REFUSE: "refuse: no run begins with a tool that changes something and that nothing verifies",
+}
+_DEMANDS = {
+    Demanding.SHOW: "show: what a tool's category demands and it lacks is shown to those who check and approve",
+    Demanding.ENFORCE: "enforce: no run begins with a tool that lacks what its category demands",
+}
+# What each outcome of a condition does.
+DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
+
+
+def described_boundary(boundary: Boundary) -> BoundaryShown:
+    """A boundary by its six dimensions, its gate and its conditions."""
+    lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
+    version, said = boundary_version(boundary), boundary_said(boundary)
+    return BoundaryShown(
+        name=boundary.name, version=version, mode=boundary.mode, lines=lines, said=said, yaml=boundary_yaml(boundary)
+    )
 
 
 def differences(first: Boundary, second: Boundary) -> tuple[Difference, ...]:
@@ -201,7 +246,7 @@ def _arrow(before: Any, after: Any) -> str:
 
 
 def _listed(items: Sequence[str] | None) -> str:
-    return ALL if items is None else ", ".join(items) or "nothing"
+    return ALL if items is None else _or_nothing(items, "nothing")
 
 
 _OPTIONS: Mapping[str, Callable[[Any, Any], _Found]] = {
@@ -258,3 +303,104 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     "tasks": ("tasks", _tasks),
     "conditions": ("conditions", _conditions),
 }
+
+
+def said_cap(name: str, amount: int) -> str:
+    """A cap of the budget with its unit."""
+    if name == FIELDS[Dimension.WALL_CLOCK_MS]:
+        return said_duration(amount)
+    if name == FIELDS[Dimension.INFERENCE_COST_MICROUSD]:
+        dollars, rest = divmod(amount, MICRO_OF_A_DOLLAR)
+        return f"${dollars:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
+    one, several = _UNITS[name]
+    return f"{amount:,} {one if amount == 1 else several}"
+
+
+def said_rate_line(rate: Rate) -> str:
+    """A rate in words."""
+    of = "all tools together" if rate.tool == "*" else rate.tool
+    whom = ", over all runs of a user" if rate.whose is Whose.USER else ""
+    return f"{of}: {rate.times_max} calls per {said_duration(rate.per_ms)}{whom}"
+
+
+def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
+    yield "observations", "reads_max", f"{boundary.reads_max}; more than that is for a person to allow"
+    yield "observations", "trusted_hosts", _or_nothing(boundary.trusted_hosts)
+    yield "observations", "identities", _or_nothing(boundary.identities)
+    yield "state writes", "writes", _all_or(boundary.writes)
+    yield from (("tools", key, says) for key, says in _tool_lines(boundary))
+    yield "decision rights", "rights", _all_or(boundary.decisions)
+    yield "decision rights", "tier_max", f"{boundary.tier_max}"
+    yield from (("resource budgets", key, says) for key, says in _budget_lines(boundary))
+    yield from (("escalation", key, says) for key, says in _escalation_lines(boundary))
+    yield from (("authority", key, says) for key, says in _authority_lines(boundary))
+    for condition in boundary.intake:
+        yield "intake", condition.name, _condition_line(condition)
+    for rule in boundary.tasks:
+        grounds = f", grounded by {', '.join(rule.grounds)}" if rule.grounds else ""
+        yield "tasks", rule.name, f"a task of class {rule.task_class} when {rule.when}{grounds}"
+    for condition in boundary.conditions:
+        yield "conditions", condition.name, _condition_line(condition)
+
+
+# Whether who asked for a run may approve what it asks.
+_SELF_APPROVAL: Mapping[bool | None, str] = MappingProxyType(
+    {
+        None: "by the owner of the store alone; never as one of four eyes",
+        True: "yes, but never as one of four eyes",
+        False: "no",
+    }
+)
+
+
+def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    yield "allowed", _all_or(boundary.allowed_tools)
+    yield "approval_effects", _or_nothing(boundary.approval_effects)
+    yield "approval_categories", _or_nothing(boundary.approval_categories)
+    yield "four_eyes", _or_nothing(boundary.four_eyes)
+    yield "permissions", _or_nothing(boundary.permissions)
+    yield "concerns", _or_nothing([f"{name} ({', '.join(tools)})" for name, tools in boundary.concerns])
+    yield "purchase_max", "none" if boundary.purchase_max is None else f"{boundary.purchase_max:,} of the smallest unit"
+    yield "rates", _or_nothing([said_rate_line(rate) for rate in boundary.rates])
+    yield "unverified", _UNVERIFIED[boundary.unverified]
+    yield "demands", _DEMANDS[boundary.demands]
+
+
+def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    for name, amount in zip(FIELDS, assign(boundary.budget), strict=True):
+        standard = " (standard)" if getattr(boundary.budget, name) is None else ""
+        standard += " (not yet charged)" if Dimension[name.upper()] in UNCHARGED else ""
+        spent = dict(boundary.exhaustion).get(name)
+        yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
+    yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"
+    yield "stops_early", "yes, before it is spent in vain" if boundary.stops_early else "no"
+    yield "release_by", _or_nothing(boundary.release_by, "every person who may answer the queue")
+
+
+def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    yield "queues", _or_nothing([f"{trigger} to {queue}" for trigger, queue in boundary.queues], "as usual")
+    yield "on_silence", _or_nothing(boundary.on_silence, "no other person is asked")
+    yield "approval_wait", said_duration(boundary.approval_wait_ms_max)
+    yield "self_approval", _SELF_APPROVAL[boundary.self_approval]
+
+
+def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    if boundary.authority is None:
+        yield "authority", "off: only reads that may leave are traced, and every change asks"
+        return
+    said = boundary_said(boundary)["authority"]
+    yield from ((key, ("yes" if value else "no") if isinstance(value, bool) else value) for key, value in said.items())
+
+
+def _condition_line(condition: Condition) -> str:
+    because = f" ({condition.message})" if condition.message else ""
+    at = "" if condition.at is At.CALL else f" at an {condition.at}"
+    return f"{DOES[condition.then]}{at} when {condition.when}{because}"
+
+
+def _all_or(items: Sequence[str] | None) -> str:
+    return ALL if items is None else _or_nothing(items)
+
+
+def _or_nothing(items: Sequence[str], nothing: str = "none") -> str:
+    return ", ".join(items) or nothing

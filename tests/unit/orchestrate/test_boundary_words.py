@@ -26,8 +26,8 @@ from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from remit.core.work.goal import TaskClass
-from remit.orchestrate.boundaries.boundary_diff import differences
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
+from remit.orchestrate.boundaries.boundary_file import SHAPE, BoundaryKey
+from remit.orchestrate.boundaries.boundary_words import differences
 
 GATE = replace(STANDARD, authority=Authority())
 HELD, WIDER = Condition("c", "changes", Then.STOP), Condition("c", "changes", Then.ASK)

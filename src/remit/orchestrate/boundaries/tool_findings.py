@@ -1,54 +1,52 @@
-"""What a boundary amounts to: its dimensions in words, and what it does to each of a list of tools.
+"""What a boundary does to each of a list of tools, and which of its conditions no call of them could ever meet.
 
 Rule 1: what is refused is what the kernel itself refuses, asked with a manifest like that of a run; nothing here judges anew.
 Rule 2: a tool that passes may still be stopped by what only a call shows: conditions, rates, the budget that is left, and
         where its values come from.
 Rule 3: what a tool leaves at its worst is said whether it passes or not.
+Rule 4: a condition is read as alternatives of demands, and is idle when each of its alternatives has a demand that no tool
+        meets; that demand says why. What a run would have to show is taken as possible.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Sequence
 
-from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import (
     At,
     Boundary,
     BoundaryMode,
     Condition,
-    Demanding,
     Then,
-    Unverified,
     boundary_version,
 )
 from remit.core.limits.boundary_views import (
     BoundaryChecked,
-    BoundaryLine,
-    BoundaryShown,
+    IdleCondition,
     Stance,
     TierReport,
     ToolReport,
 )
-from remit.core.limits.budget import FIELDS, UNCHARGED, Dimension, assign, uncharged_in
+from remit.core.limits.budget import FIELDS, Dimension, uncharged_in
+from remit.core.limits.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, flag_named
+from remit.core.limits.purchases import tells_amount
 from remit.core.limits.tier import TIERS
 from remit.core.limits.tool_policy import POLICY, gaps_of, risk_of
 from remit.core.limits.tools import Effect, ToolDefinition, may_change, may_leave_reading
 from remit.core.limits.verification import is_unverified, verifier_of
 from remit.core.record import replace
+from remit.core.regex import regex
 from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo
 from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.work.graph import Graph
 from remit.kernel.authority.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
-from remit.kernel.authority.call_flags import is_unreadable, people_arguments
-from remit.kernel.authority.conditions import holds_always, parse_condition
+from remit.kernel.authority.call_flags import declares_tests, is_unreadable, names_people, people_arguments
+from remit.kernel.authority.conditions import CONDITION_NAMES, SETTLED_NAMES, holds_always, parse_condition, says_always
 from remit.kernel.authority.graph_tier import check_tier, tier_of
 from remit.kernel.authority.policy import needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
-from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
-from remit.orchestrate.boundaries.boundary_reach import idle_conditions
-from remit.orchestrate.boundaries.boundary_values import ALL, said_cap, said_rate_line
+from remit.orchestrate.boundaries.boundary_words import DOES, said_rate_line
 from remit.orchestrate.boundaries.declaration_faults import faults_of
 from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 from remit.orchestrate.facts.gate_facts import declared
@@ -60,19 +58,10 @@ _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 # A manifest names a model and a request; what the tools may do depends on neither.
 _ANYBODY, _ANYTHING = ModelInfo("any"), SystemRequest((user_message("-"),))
 
-_UNVERIFIED = {
-    Unverified.OBSERVE: "observe: a change that nothing verifies is kept as observed, and its run ends PARTIAL_SUCCESS",
-    Unverified.REFUSE: "refuse: no run begins with a tool that changes something and that nothing verifies",
-}
-_DEMANDS = {
-    Demanding.SHOW: "show: what a tool's category demands and it lacks is shown to those who check and approve",
-    Demanding.ENFORCE: "enforce: no run begins with a tool that lacks what its category demands",
-}
 _UNREADABLE = (
     "it is taken for a test run whose outcome cannot be read, so that it counts as failed: declare `flags`, or a result "
     "with exit_code, failed or passed"
 )
-_DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
 
 
 def boundary_findings(
@@ -105,15 +94,6 @@ def boundary_findings(
         tier=_tier(manifest) if tools or graph is not None else None,
         uncharged=tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_in(boundary.budget)),
         idle=idle_conditions(boundary, tools) if tools else (),
-    )
-
-
-def described_boundary(boundary: Boundary) -> BoundaryShown:
-    """A boundary by its six dimensions, its gate and its conditions."""
-    lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
-    version, said = boundary_version(boundary), boundary_said(boundary)
-    return BoundaryShown(
-        name=boundary.name, version=version, mode=boundary.mode, lines=lines, said=said, yaml=boundary_yaml(boundary)
     )
 
 
@@ -156,7 +136,7 @@ def _about_people(tool: ToolDefinition, boundary: Boundary) -> Iterator[str]:
     people = people_arguments(tool, boundary) if looking else []
     if people:
         named = ", ".join(dict.fromkeys(f"{one.path} ({one.kind})" for one in people))
-        does = ", ".join(f"{one.name} {_DOES[one.then]}" for one in looking)
+        does = ", ".join(f"{one.name} {DOES[one.then]}" for one in looking)
         yield f"names a person by {named}: {does}; say who asks with --user or user_id="
 
 
@@ -192,7 +172,7 @@ def _conditions_always(tool: ToolDefinition, boundary: Boundary, doing: tuple[Th
     """The conditions that do one of these things to every call of a tool."""
     calls = [one for one in boundary.conditions if one.at is At.CALL and one.then in doing]
     found = [one for one in calls if holds_always(one, tool, boundary)]
-    return [f"condition {one.name} {_DOES[one.then]}" + (f": {one.message}" if one.message else "") for one in found]
+    return [f"condition {one.name} {DOES[one.then]}" + (f": {one.message}" if one.message else "") for one in found]
 
 
 def _doubled(tool: ToolDefinition, boundary: Boundary) -> str:
@@ -245,84 +225,112 @@ def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
     return worst_of(declaration_of(said), spoken)
 
 
-def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
-    yield "observations", "reads_max", f"{boundary.reads_max}; more than that is for a person to allow"
-    yield "observations", "trusted_hosts", _or_nothing(boundary.trusted_hosts)
-    yield "observations", "identities", _or_nothing(boundary.identities)
-    yield "state writes", "writes", _all_or(boundary.writes)
-    yield from (("tools", key, says) for key, says in _tool_lines(boundary))
-    yield "decision rights", "rights", _all_or(boundary.decisions)
-    yield "decision rights", "tier_max", f"{boundary.tier_max}"
-    yield from (("resource budgets", key, says) for key, says in _budget_lines(boundary))
-    yield from (("escalation", key, says) for key, says in _escalation_lines(boundary))
-    yield from (("authority", key, says) for key, says in _authority_lines(boundary))
-    for condition in boundary.intake:
-        yield "intake", condition.name, _condition_line(condition)
-    for rule in boundary.tasks:
-        grounds = f", grounded by {', '.join(rule.grounds)}" if rule.grounds else ""
-        yield "tasks", rule.name, f"a task of class {rule.task_class} when {rule.when}{grounds}"
-    for condition in boundary.conditions:
-        yield "conditions", condition.name, _condition_line(condition)
+_NAME = regex(r"(?<![\w\"'.])[a-z_][a-z0-9_]*(?![\w(])")
+_QUOTED = regex(r"\"[^\"]*\"|'[^']*'")
+_FLAG = regex(r"[\"'](\w+)[\"'] in flags")
+_CONCERN = regex(r"[\"'](\w+)[\"'] in concerns")
 
 
-# Whether who asked for a run may approve what it asks.
-_SELF_APPROVAL: Mapping[bool | None, str] = MappingProxyType(
-    {
-        None: "by the owner of the store alone; never as one of four eyes",
-        True: "yes, but never as one of four eyes",
-        False: "no",
-    }
-)
+def idle_conditions(boundary: Boundary, tools: Sequence[ToolDefinition]) -> tuple[IdleCondition, ...]:
+    """The conditions that none of these tools could meet."""
+    found = ((condition.name, _why_idle(condition, boundary, tools)) for condition in boundary.conditions)
+    return tuple(IdleCondition(name, why) for name, why in found if why)
 
 
-def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
-    yield "allowed", _all_or(boundary.allowed_tools)
-    yield "approval_effects", _or_nothing(boundary.approval_effects)
-    yield "approval_categories", _or_nothing(boundary.approval_categories)
-    yield "four_eyes", _or_nothing(boundary.four_eyes)
-    yield "permissions", _or_nothing(boundary.permissions)
-    yield "concerns", _or_nothing([f"{name} ({', '.join(tools)})" for name, tools in boundary.concerns])
-    yield "purchase_max", "none" if boundary.purchase_max is None else f"{boundary.purchase_max:,} of the smallest unit"
-    yield "rates", _or_nothing([said_rate_line(rate) for rate in boundary.rates])
-    yield "unverified", _UNVERIFIED[boundary.unverified]
-    yield "demands", _DEMANDS[boundary.demands]
+def _why_idle(condition: Condition, boundary: Boundary, tools: Sequence[ToolDefinition]) -> str:
+    """What every alternative of a condition lacks; empty where one of them could hold."""
+    reasons: list[str] = []
+    for demands in _alternatives(condition.when):
+        unmet = [demand for demand in demands if not any(_meets(demand, tool, boundary, tools) for tool in tools)]
+        together = [tool for tool in tools if all(_meets(demand, tool, boundary, tools) for demand in demands)]
+        if together:
+            return ""
+        reasons.append(_lack(unmet[0]) if unmet else f"no single tool meets {' && '.join(demands)}")
+    return "; ".join(dict.fromkeys(reasons))
 
 
-def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
-    for name, amount in zip(FIELDS, assign(boundary.budget), strict=True):
-        standard = " (standard)" if getattr(boundary.budget, name) is None else ""
-        standard += " (not yet charged)" if Dimension[name.upper()] in UNCHARGED else ""
-        spent = dict(boundary.exhaustion).get(name)
-        yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
-    yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"
-    yield "stops_early", "yes, before it is spent in vain" if boundary.stops_early else "no"
-    yield "release_by", _or_nothing(boundary.release_by, "every person who may answer the queue")
+def _meets(demand: str, tool: ToolDefinition, boundary: Boundary, tools: Sequence[ToolDefinition]) -> bool:
+    """Whether a call of a tool, in a run with all of them, could meet one demand."""
+    if (flag := _FLAG.fullmatch(demand)) is not None:
+        return _may_raise(flag[1], boundary, tools)
+    names = set(_NAME.findall(_QUOTED.sub('""', demand)))
+    if "users" in names:
+        return names_people(tool, boundary)
+    if demand.replace(" ", "") == "purchase>=0":
+        return tells_amount(tool)
+    if demand == SECRET_READ:
+        return any(one.effect is not Effect.NONE for one in tools)
+    known = names & CONDITION_NAMES.keys()
+    if not known or not known <= SETTLED_NAMES:
+        return True
+    return says_always(demand, tool, boundary) is True
 
 
-def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
-    yield "queues", _or_nothing([f"{trigger} to {queue}" for trigger, queue in boundary.queues], "as usual")
-    yield "on_silence", _or_nothing(boundary.on_silence, "no other person is asked")
-    yield "approval_wait", said_duration(boundary.approval_wait_ms_max)
-    yield "self_approval", _SELF_APPROVAL[boundary.self_approval]
+def _may_raise(flag: str, boundary: Boundary, tools: Sequence[ToolDefinition]) -> bool:
+    if flag == SECRET_READ:
+        return any(tool.effect is not Effect.NONE for tool in tools)
+    if flag == OTHER_USER:
+        return any(kind in boundary.identities for tool in tools for _, kind in tool.trust.fields)
+    if flag == TESTS_FAILED and any(declares_tests(tool) for tool in tools):
+        return True
+    return any(flag_named(spec) == flag for tool in tools for _, spec in tool.flags)
 
 
-def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
-    if boundary.authority is None:
-        yield "authority", "off: only reads that may leave are traced, and every change asks"
+def _lack(demand: str) -> str:
+    """The declaration whose absence makes a demand idle."""
+    if (flag := _FLAG.fullmatch(demand)) is not None and flag[1] == OTHER_USER:
+        return "no tool declares a field of its result of a kind in `identities`"
+    if flag is not None:
+        return f"no tool declares a field of its result that raises the flag {flag[1]}"
+    if (concern := _CONCERN.fullmatch(demand)) is not None:
+        return f"neither a tool nor the boundary declares the concern {concern[1]}"
+    if "users" in demand:
+        return "no tool has an argument of a kind in `identities`, or called after one"
+    if demand.startswith("purchase"):
+        return "no tool declares which of its arguments is `money`"
+    return f"no tool makes {demand} true"
+
+
+def _alternatives(when: str) -> Iterator[list[str]]:
+    """The alternatives of a condition, each as its demands; brackets around either are opened."""
+    parts = _split(when, "||")
+    if len(parts) > 1:
+        for part in parts:
+            yield from _alternatives(part)
         return
-    said = boundary_said(boundary)["authority"]
-    yield from ((key, ("yes" if value else "no") if isinstance(value, bool) else value) for key, value in said.items())
+    demands = _split(when, "&&")
+    if len(demands) == 1:
+        inner = _opened(demands[0])
+        if inner == demands[0]:
+            yield demands
+        else:
+            yield from _alternatives(inner)
+        return
+    combined: list[list[str]] = [[]]
+    for demand in demands:
+        combined = [[*before, *more] for before in combined for more in _alternatives(demand)]
+    yield from combined
 
 
-def _condition_line(condition: Condition) -> str:
-    because = f" ({condition.message})" if condition.message else ""
-    at = "" if condition.at is At.CALL else f" at an {condition.at}"
-    return f"{_DOES[condition.then]}{at} when {condition.when}{because}"
+def _opened(text: str) -> str:
+    """A text without the brackets that enclose all of it."""
+    is_enclosed = text.startswith("(") and text.endswith(")") and len(_split(text[1:-1], ")", nested=False)) == 1
+    return text[1:-1].strip() if is_enclosed else text
 
 
-def _all_or(items: Sequence[str] | None) -> str:
-    return ALL if items is None else _or_nothing(items)
-
-
-def _or_nothing(items: Sequence[str], nothing: str = "none") -> str:
-    return ", ".join(items) or nothing
+def _split(text: str, sign: str, *, nested: bool = True) -> list[str]:
+    """The parts of a text between signs that stand in no brackets and no quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for place, one in enumerate(text):
+        if quote:
+            quote = "" if one == quote else quote
+        elif one in "\"'":
+            quote = one
+        elif depth == 0 and text.startswith(sign, place):
+            parts.append(text[start:place].strip())
+            start = place + len(sign)
+        elif one in "([":
+            depth += 1
+        elif one in ")]" and (nested or depth):
+            depth -= 1
+    return [*parts, text[start:].strip()]

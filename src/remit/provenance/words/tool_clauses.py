@@ -1,4 +1,4 @@
-"""Ordering clauses: the stretches of the words that order a tool, and what they say about its choices and switches.
+"""Clauses that order a tool: the stretches of the words, and what they say about its choices and switches.
 
 Rule 1: numbers, choices and switches of a tool are said where the tool is ordered: from the verb of the order to the next
         order or to the end of the sentence. A quotation may stand anywhere in that sentence.
@@ -38,7 +38,7 @@ _PARTED = regex(r"[-_]")
 _VISIBLE = regex(r"\S")
 
 
-class Ordering:
+class ToolClauses:
     """The clauses of one plan, by tool."""
 
     def __init__(self, words: Words, plan: Plan) -> None:
