@@ -20,7 +20,7 @@ from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.home import HOME_INVALID, expect_place
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
-from remit.core.run.envelope import REQUEST_MALFORMED
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.sessions import NOTHING, Session

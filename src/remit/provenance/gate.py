@@ -24,8 +24,8 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.proposed_call import NOBODY_ANSWERED, SAID_NO
 from remit.core.limits.authority import Authority, Beyond, PlanSource, authority_json, reaches
+from remit.core.limits.tool_trust import Repeat
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.orders import Order, told_order
 from remit.provenance.call_log import ApprovalScope, Call, CallLog, call_bytes, call_digest, lookup_of

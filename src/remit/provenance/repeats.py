@@ -11,7 +11,7 @@ Rule 4: one mention is one target, however it is spelled: values are the same wh
 from collections.abc import Sequence
 from functools import lru_cache
 
-from remit.core.limits.trust import Repeat
+from remit.core.limits.tool_trust import Repeat
 from remit.core.record import Record
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration

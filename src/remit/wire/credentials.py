@@ -20,8 +20,8 @@ from remit.core.record import JsonObject, Record, replace
 from remit.core.regex import regex
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.principal import EVERY_TENANT
-from remit.wire.wire_records import AgentIdentity
-from remit.wire.wire_texts import moment
+from remit.wire.message_records import AgentIdentity
+from remit.wire.message_texts import moment
 
 CAPABILITY_INVALID = "CAPABILITY_INVALID"
 CAPABILITY_EXPIRED = "CAPABILITY_EXPIRED"

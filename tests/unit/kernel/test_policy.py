@@ -10,8 +10,8 @@ from remit.core.journal.proposed_call import OVER_RATE
 from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.boundary import Boundary, DecisionRight, Rate, Whose
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads, Trust
 from remit.core.limits.tools import MUTATING, Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message

@@ -22,8 +22,8 @@ from remit.core.limits.boundary_views import Difference
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import KNOWN, STANDARD
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from remit.core.work.goal import TaskClass
 from remit.orchestrate.boundaries.boundary_file import SHAPE, BoundaryKey

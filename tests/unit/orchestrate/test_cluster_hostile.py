@@ -165,7 +165,7 @@ def test_an_approval_that_none_gave_who_may_pays_nothing(
                         break
                     await asyncio.sleep(0.02)
             assert [one for one in await store.inbox.pending(after=0) if one.run_id == run_id] == []
-            assert store.replica.refused
+            assert store.log_copy.refused
             assert (till.begun, till.paid) == (0, 0)
 
     play(story())

@@ -11,8 +11,8 @@ from remit.core.limits.profiles import (
     PROFILES,
     RESEARCH_ASSISTANT,
 )
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Trust
 from remit.core.record import replace
 from remit.orchestrate.boundaries.tool_findings import boundary_findings, idle_conditions
 

@@ -10,8 +10,8 @@ from remit.core.limits.boundary import Boundary, BoundaryMode, DecisionRight, Ra
 from remit.core.limits.boundary_views import Stance, ToolReport
 from remit.core.limits.budget import FIELDS, Budget
 from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import Judgement

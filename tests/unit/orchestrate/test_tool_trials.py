@@ -4,8 +4,8 @@ import pytest
 
 from remit.core.limits.authority import Authority, Stakes
 from remit.core.limits.profiles import GUARDED, STANDARD
+from remit.core.limits.tool_trust import Repeat, Trust
 from remit.core.limits.tools import Effect, ToolDefinition
-from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
 from remit.orchestrate.boundaries.declaration_faults import faults_of
 from remit.orchestrate.boundaries.tool_findings import boundary_findings

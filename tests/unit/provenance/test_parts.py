@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.limits.trust import Repeat
+from remit.core.limits.tool_trust import Repeat
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.origins.handles import as_handle, resolve

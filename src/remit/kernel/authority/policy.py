@@ -22,8 +22,8 @@ from remit.core.limits.boundary import (
     Whose,
 )
 from remit.core.limits.tool_policy import asks_by_category, gaps_of, state_written
+from remit.core.limits.tool_trust import READS_RANK
 from remit.core.limits.tools import MUTATING, ToolChoiceMode, ToolDefinition
-from remit.core.limits.trust import READS_RANK
 from remit.core.limits.verification import is_unverified
 from remit.core.run.manifest import Manifest, permissions_of
 from remit.kernel.authority.conditions import objecting, persons_told

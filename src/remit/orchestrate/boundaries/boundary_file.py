@@ -32,8 +32,8 @@ from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension, uncha
 from remit.core.limits.escalation import Trigger
 from remit.core.limits.profiles import BOUNDARY_INVALID, KNOWN, STANDARD, boundary_named, declared_boundary
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import check_person
 from remit.core.schema.strict_yaml import Place, spelled_place, write_yaml

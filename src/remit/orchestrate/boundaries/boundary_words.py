@@ -38,7 +38,7 @@ from remit.core.limits.boundary import (
 )
 from remit.core.limits.boundary_views import BoundaryLine, BoundaryShown, Difference
 from remit.core.limits.budget import FIELDS, STANDARD, UNCHARGED, Budget, Dimension, assign
-from remit.core.limits.trust import READS_RANK
+from remit.core.limits.tool_trust import READS_RANK
 from remit.orchestrate.boundaries.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundaries.value_reader import ALL, MICRO_OF_A_DOLLAR
 

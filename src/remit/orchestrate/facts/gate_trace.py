@@ -26,8 +26,8 @@ from remit.core.journal.rulings import ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import Authority
 from remit.core.limits.queue import QUEUE_MARK
+from remit.core.limits.tool_trust import READS_RANK, Reads
 from remit.core.limits.tools import Effect, ToolCall
-from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.manifest import Manifest, has_orders
 from remit.core.run.messages import Role

@@ -31,8 +31,8 @@ from remit.orchestrate.people.webhook import (
 )
 from remit.orchestrate.ports import Clock
 from remit.wire.deliveries import HandedMessage
+from remit.wire.message_records import UserMessage, UserResponse
 from remit.wire.payloads import MESSAGE_BYTES_MAX, delivered, posted, read
-from remit.wire.wire_records import UserMessage, UserResponse
 
 CHANNEL_UNSIGNED = "CHANNEL_UNSIGNED"
 CHANNEL_FOREIGN = "CHANNEL_FOREIGN"

@@ -16,10 +16,10 @@ from remit.core.limits.roles import instructed, narrowed_to
 from remit.core.limits.tools import ToolCall, validate_tools_allowed
 from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest
-from remit.core.run.envelope import ID_FIELDS, check_request
 from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
 from remit.core.run.messages import Message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
+from remit.core.run.request_checks import ID_FIELDS, check_request
 from remit.core.schema.grammar_source import grammar_text, names_grammar_file
 from remit.core.work.goal import Task, TaskSource
 from remit.core.work.graph import Graph

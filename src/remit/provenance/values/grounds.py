@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from remit.core.limits.authority import Authority, Stakes
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import CODE, NUMBERS, base_of, day_of, supplies

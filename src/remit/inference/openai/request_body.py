@@ -16,7 +16,7 @@ from remit.core.record import JsonObject
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, Role
 from remit.inference.openai.dialects import ANY, Dialect, grammar_fields, hush
-from remit.inference.openai.wire_schema import open_format
+from remit.inference.openai.request_schema import open_format
 
 # What the vendor's newer models call the limit, and what every other server knows.
 LIMIT_OF_VENDOR = "max_completion_tokens"
@@ -42,12 +42,12 @@ def body_of(
     withheld = _MULTIPLES | _OTHER_LIMITS if request.max_tokens > 0 else _MULTIPLES
     body: JsonObject = {name: value for name, value in request.options.items() if name not in withheld}
     body["model"] = model
-    body["messages"] = [wire_message(message) for message in request.messages]
+    body["messages"] = [sent_message(message) for message in request.messages]
     body["stream"], body["stream_options"] = True, {"include_usage": True}
     if request.tools:
-        body["tools"] = [wire_tool(tool) for tool in request.tools]
+        body["tools"] = [sent_tool(tool) for tool in request.tools]
         if request.tool_choice.mode is not ToolChoiceMode.AUTO:
-            body["tool_choice"] = _wire_choice(request.tool_choice)
+            body["tool_choice"] = _sent_choice(request.tool_choice)
     # A grammar is narrower than a schema, and servers that know grammars take one of both alone.
     if grammar := grammar_fields(request.grammar, dialect):
         body |= grammar
@@ -66,16 +66,16 @@ def body_of(
     return body
 
 
-def wire_message(message: Message) -> JsonObject:
+def sent_message(message: Message) -> JsonObject:
     """One message of the conversation."""
     assert isinstance(message.content, str), "an engine never sees a digest"
-    wire: JsonObject = {"role": message.role.value, "content": message.content}
+    sent: JsonObject = {"role": message.role.value, "content": message.content}
     if message.role is Role.TOOL:
-        wire["tool_call_id"] = message.tool_call_id
+        sent["tool_call_id"] = message.tool_call_id
     if message.tool_calls:
         # Beside calls, an empty text is none at all; some servers refuse the empty one.
-        wire["content"] = message.content or None
-        wire["tool_calls"] = [
+        sent["content"] = message.content or None
+        sent["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -83,16 +83,16 @@ def wire_message(message: Message) -> JsonObject:
             }
             for call in message.tool_calls
         ]
-    return wire
+    return sent
 
 
-def wire_tool(tool: ToolDefinition) -> JsonObject:
+def sent_tool(tool: ToolDefinition) -> JsonObject:
     """A tool as it is offered."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 
-def _wire_choice(choice: ToolChoice) -> str | JsonObject:
+def _sent_choice(choice: ToolChoice) -> str | JsonObject:
     if choice.mode is ToolChoiceMode.FUNCTION:
         return {"type": "function", "function": {"name": choice.function_name}}
     return choice.mode.value

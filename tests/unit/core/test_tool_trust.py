@@ -1,7 +1,7 @@
 """What a tool says of where values may come from; silence is the worst."""
 
+from remit.core.limits.tool_trust import READS_RANK, UNTRUSTING, Reads, Repeat, Trust
 from remit.core.limits.tools import ToolDefinition
-from remit.core.limits.trust import READS_RANK, UNTRUSTING, Reads, Repeat, Trust
 
 REACHES = [Reads, Repeat]
 

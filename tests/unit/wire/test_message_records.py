@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from remit.core.record import Record
-from remit.wire import wire_records
-from remit.wire.wire_records import (
+from remit.wire import message_records
+from remit.wire.message_records import (
     AgentRequest,
     ChatMessage,
     ConstructedContext,
@@ -13,7 +13,7 @@ from remit.wire.wire_records import (
     ModelConfig,
     WireTokenUsage,
 )
-from remit.wire.wire_texts import TEXT_BYTES_MAX, fitting, moment, moment_ms
+from remit.wire.message_texts import TEXT_BYTES_MAX, fitting, moment, moment_ms
 from scripts.wire_docs import EXAMPLES
 
 # The fields as SemStreams lists them; a question mark stands for one that is left out when it is empty.
@@ -75,7 +75,7 @@ OURS = {"ChatMessage": {"reasoning"}, "Trajectory": {"steps_digest", "steps_size
 
 
 def kind_named(name: str) -> type[Record]:
-    kind: type[Record] = getattr(wire_records, name)
+    kind: type[Record] = getattr(message_records, name)
     return kind
 
 

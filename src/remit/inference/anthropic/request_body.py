@@ -52,14 +52,14 @@ def body_of(model: str, request: ModelRequest) -> JsonObject:
         body.pop("thinking", None)
     body["model"], body["stream"] = model, True
     body["max_tokens"] = request.max_tokens or OUTPUT_TOKENS_DEFAULT
-    body["messages"] = wire_messages(request.messages)
+    body["messages"] = sent_messages(request.messages)
     instructions = [_text(message) for message in request.messages if message.role is Role.SYSTEM]
     if instructions:
         body["system"] = "\n\n".join(instructions)
     if request.tools:
-        body["tools"] = [wire_tool(tool) for tool in request.tools]
+        body["tools"] = [sent_tool(tool) for tool in request.tools]
         if request.tool_choice.mode is not ToolChoiceMode.AUTO:
-            body["tool_choice"] = _wire_choice(request.tool_choice)
+            body["tool_choice"] = _sent_choice(request.tool_choice)
     elif called := _tools_called(request.messages):
         body["tools"], body["tool_choice"] = called, {"type": "none"}
     if request.grammar:
@@ -79,7 +79,7 @@ def sampling_of(request: ModelRequest) -> JsonObject:
     return wishes
 
 
-def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
+def sent_messages(messages: Iterable[Message]) -> list[JsonObject]:
     """The conversation: several messages of one role in a row become one message with several blocks."""
     turns: list[JsonObject] = []
     ids = _CallIds()
@@ -95,7 +95,7 @@ def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
     return _paired(turns)
 
 
-def wire_tool(tool: ToolDefinition) -> JsonObject:
+def sent_tool(tool: ToolDefinition) -> JsonObject:
     """A tool as it is offered; what it may do stays here."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
@@ -186,7 +186,7 @@ def _text(message: Message) -> str:
     return message.content
 
 
-def _wire_choice(choice: ToolChoice) -> JsonObject:
+def _sent_choice(choice: ToolChoice) -> JsonObject:
     if choice.mode is ToolChoiceMode.FUNCTION:
         return {"type": "tool", "name": choice.function_name}
     return {"type": _MODES[choice.mode]}

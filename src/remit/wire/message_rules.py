@@ -14,8 +14,7 @@ from remit.core.record import Record
 from remit.core.run.lifecycle import AgentRole, LoopState, Outcome
 from remit.core.run.messages import Role
 from remit.core.run.signals import Signal
-from remit.wire.subjects import ID_CHARS_MAX
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentIdentity,
     AgentRequest,
     AgentResponse,
@@ -43,7 +42,8 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_texts import ZERO_MOMENT, moment_ms
+from remit.wire.message_texts import ZERO_MOMENT, moment_ms
+from remit.wire.subjects import ID_CHARS_MAX
 
 
 class ResponseStatus(StrEnum):

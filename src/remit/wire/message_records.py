@@ -3,7 +3,7 @@
 Rule 1: a field without a default of its own kind below is written always, even when it is empty; the others are written
         when they hold something. Absent, a field is empty: 0, "", false, [] or {}.
 Rule 2: a moment is a text in RFC 3339, in UTC. The zero moment of other languages (year 1) reads as an absent one.
-Rule 3: building a record checks nothing; wire_rules.py judges what is read and what is written.
+Rule 3: building a record checks nothing; message_rules.py judges what is read and what is written.
 Rule 4: these shapes are for the wire alone. Nothing in the house keeps one; each is made from a run, or becomes one.
 """
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from remit.core.record import JsonObject, Record
-from remit.wire.wire_texts import ZERO_MOMENT, Moment
+from remit.wire.message_texts import ZERO_MOMENT, Moment
 
 # Beyond this a number is not the same number for every reader of JSON.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]

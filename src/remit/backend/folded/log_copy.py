@@ -95,7 +95,7 @@ class Letter:
         return ("", self.answer) if self.is_heard else self.settled
 
 
-class Replica:
+class LogCopy:
     """The logs as one process has folded them."""
 
     def __init__(self, log: Log) -> None:

@@ -10,7 +10,7 @@ from remit.core.record import replace
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import assistant_message, system_message, tool_message, user_message
 from remit.inference.openai.dialects import NAMED
-from remit.inference.openai.wire import LIMIT, LIMIT_OF_VENDOR, body_of, wire_message, wire_tool
+from remit.inference.openai.request_body import LIMIT, LIMIT_OF_VENDOR, body_of, sent_message, sent_tool
 
 REACHES = [ToolChoiceMode]
 
@@ -35,26 +35,26 @@ def test_what_a_request_leaves_open_is_not_sent() -> None:
 
 def test_every_role_has_its_words() -> None:
     said = assistant_message("", (ToolCall("7", "look_up", {"word": "ä", "b": 1}),), "let me think")
-    assert [wire_message(message) for message in (system_message("be kind"), user_message("hi"))] == [
+    assert [sent_message(message) for message in (system_message("be kind"), user_message("hi"))] == [
         {"role": "system", "content": "be kind"},
         {"role": "user", "content": "hi"},
     ]
-    wire = wire_message(said)
+    wire = sent_message(said)
     function = wire["tool_calls"][0].pop("function")
     assert wire == {"role": "assistant", "content": None, "tool_calls": [{"id": "7", "type": "function"}]}
     assert (function["name"], json.loads(function["arguments"])) == ("look_up", {"word": "ä", "b": 1})
-    answered = wire_message(tool_message("7", "look_up", "a letter"))
+    answered = sent_message(tool_message("7", "look_up", "a letter"))
     assert answered == {"role": "tool", "content": "a letter", "tool_call_id": "7"}
 
 
 def test_a_text_beside_calls_is_kept_and_a_thought_is_not_sent() -> None:
-    assert wire_message(assistant_message("Wait.", (ToolCall("7", "look_up"),)))["content"] == "Wait."
-    assert wire_message(assistant_message("", (), "only a thought")) == {"role": "assistant", "content": ""}
+    assert sent_message(assistant_message("Wait.", (ToolCall("7", "look_up"),)))["content"] == "Wait."
+    assert sent_message(assistant_message("", (), "only a thought")) == {"role": "assistant", "content": ""}
 
 
 def test_a_tool_is_its_name_its_description_and_its_parameters() -> None:
     function = {"name": "look_up", "description": "Look it up.", "parameters": PARAMETERS}
-    assert wire_tool(LOOK_UP) == {"type": "function", "function": function}
+    assert sent_tool(LOOK_UP) == {"type": "function", "function": function}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""The envelope: what a request must look like to become a run.
+"""Checks of a request: what it must look like to become a run.
 
-Rule 1: only the envelope is judged here; whether tools exist and budgets suffice is judged later.
+Rule 1: only the request itself is judged here; whether tools exist and budgets suffice is judged later.
 Rule 2: whatever is refused is named, with its value, its limit and the way out.
 Rule 3: a request carries its texts itself and can be written to a journal.
 Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and the

@@ -2,8 +2,8 @@
 
 Rule 1: only what is sent to a vendor, and what comes back from there, has such a name. The journal, the boundary and
         the approver of a call know a tool by its own name alone.
-Rule 2: two tools never share a name on the wire, nor does a renamed one take the name of another.
-Rule 3: the same tools have the same names on the wire whatever their order, so that what a model has read stays true.
+Rule 2: two tools never share a name there, nor does a renamed one take the name of another.
+Rule 3: the same tools have the same names there whatever their order, so that what a model has read stays true.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from remit.core.run.inference import ModelRequest, ModelResult
 from remit.core.run.messages import Message
 
 # What OpenAI and Anthropic both take; the servers that speak like them take it as well.
-WIRE_NAME_CHARS_MAX = 64
+VENDOR_NAME_CHARS_MAX = 64
 
-_is_safe = regex(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}")
+_is_safe = regex(rf"[A-Za-z0-9_-]{{1,{VENDOR_NAME_CHARS_MAX}}}")
 _UNSAFE = regex(r"[^A-Za-z0-9_-]")
 _MARK_CHARS = 8
 
 
-def wire_names(names: Iterable[str]) -> dict[str, str]:
-    """By its own name, the name on the wire of each tool whose own no vendor takes; the others keep theirs."""
+def vendor_names(names: Iterable[str]) -> dict[str, str]:
+    """By its own name, the name at the vendor of each tool whose own no vendor takes; the others keep theirs."""
     known = frozenset(names)
     strange = sorted(name for name in known if name and not _is_safe.fullmatch(name))
     drafts = {name: _UNSAFE.sub("_", name) for name in strange}
@@ -33,7 +33,7 @@ def wire_names(names: Iterable[str]) -> dict[str, str]:
     taken = {name for name in known if _is_safe.fullmatch(name)}
     found: dict[str, str] = {}
     for name, draft in drafts.items():
-        is_alone = drawn[draft] == 1 and draft not in taken and len(draft) <= WIRE_NAME_CHARS_MAX
+        is_alone = drawn[draft] == 1 and draft not in taken and len(draft) <= VENDOR_NAME_CHARS_MAX
         found[name] = draft if is_alone else _marked(draft, name, taken)
         taken.add(found[name])
     return found
@@ -44,20 +44,20 @@ def _marked(draft: str, name: str, taken: set[str]) -> str:
     digest = sha256(name.encode("utf-8", "surrogatepass"))
     while True:
         mark = digest.hexdigest()[:_MARK_CHARS]
-        made = f"{draft[: WIRE_NAME_CHARS_MAX - _MARK_CHARS - 1]}_{mark}"
+        made = f"{draft[: VENDOR_NAME_CHARS_MAX - _MARK_CHARS - 1]}_{mark}"
         if made not in taken:
             return made
         digest.update(b"again")
 
 
-class Wire:
-    """One request in the names of the wire, and its answer in the tools' own."""
+class VendorNames:
+    """One request in the names that its vendor takes, and its answer in the tools' own."""
 
     __slots__ = ("_own", "request")
 
     def __init__(self, request: ModelRequest) -> None:
-        names = wire_names(_names_in(request))
-        self._own = {wire: name for name, wire in names.items()}
+        names = vendor_names(_names_in(request))
+        self._own = {sent: name for name, sent in names.items()}
         self.request = _renamed(request, names) if names else request
 
     def restored(self, result: ModelResult) -> ModelResult:

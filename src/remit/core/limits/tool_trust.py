@@ -1,4 +1,4 @@
-"""Trust: what a tool says of where the values of its calls may come from, and whose knowledge its results are.
+"""Trust of tools: what a tool says of where the values of its calls may come from, and whose knowledge its results are.
 
 Rule 1: what a tool does not say counts as the worst: every argument steers, no field of a result supplies a value, an
         effect happens once, and what was read is private.

@@ -5,7 +5,9 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef
 from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
-from remit.core.run.envelope import (
+from remit.core.run.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
+from remit.core.run.person import PERSON_INVALID, REQUEST_ID_SECRET
+from remit.core.run.request_checks import (
     ID_CHARS_MAX,
     ITERATIONS_MAX,
     MESSAGES_MAX,
@@ -23,8 +25,6 @@ from remit.core.run.envelope import (
     TOOLS_MAX,
     check_request,
 )
-from remit.core.run.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
-from remit.core.run.person import PERSON_INVALID, REQUEST_ID_SECRET
 from tests.planted import Planted
 
 REACHES = [Mode]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from remit.core.limits.tools import TOOL_NAME_PATTERN, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.run.inference import ModelRequest, ModelResult
 from remit.core.run.messages import assistant_message, tool_message, user_message
-from remit.inference.answers.wire_names import WIRE_NAME_CHARS_MAX, Wire, wire_names
+from remit.inference.answers.vendor_names import VENDOR_NAME_CHARS_MAX, VendorNames, vendor_names
 
-SAFE = re.compile(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}")
+SAFE = re.compile(rf"[A-Za-z0-9_-]{{1,{VENDOR_NAME_CHARS_MAX}}}")
 
 
 def named(name: str) -> ToolDefinition:
@@ -23,33 +23,33 @@ def named(name: str) -> ToolDefinition:
     [("weather.get", "weather_get"), ("files/read", "files_read"), ("math: add two", "math__add_two"), ("a.b", "a_b")],
 )
 def test_a_name_that_vendors_refuse_is_spelled_with_underscores(name: str, wire: str) -> None:
-    assert wire_names([name, "other"]) == {name: wire}
+    assert vendor_names([name, "other"]) == {name: wire}
 
 
 def test_names_that_vendors_take_stay_as_they_are() -> None:
-    assert wire_names(["a_b", "a-b", "x" * 64, ""]) == {}
+    assert vendor_names(["a_b", "a-b", "x" * 64, ""]) == {}
 
 
 def test_no_two_tools_share_a_name() -> None:
     names = ["a_b", "a.b", "a/b", "a:b", "c.d", "x" * 65, "x" * 66]
-    found = wire_names(names)
+    found = vendor_names(names)
     wires = [found.get(name, name) for name in names]
     assert len(set(wires)) == len(names)
     assert all(SAFE.fullmatch(wire) for wire in wires)
     assert (found["c.d"], "a_b" in found) == ("c_d", False)
-    assert wire_names(reversed(names)) == found
+    assert vendor_names(reversed(names)) == found
 
 
 def test_a_mark_that_another_tool_has_as_its_name_is_made_again() -> None:
-    taken = wire_names(["a.b", "a_b"])["a.b"]
-    found = wire_names(["a.b", "a_b", taken])["a.b"]
+    taken = vendor_names(["a.b", "a_b"])["a.b"]
+    found = vendor_names(["a.b", "a_b", taken])["a.b"]
     assert found not in {"a_b", taken}
 
 
 @given(st.lists(st.from_regex(TOOL_NAME_PATTERN.pattern, fullmatch=True), max_size=8, unique=True))
 def test_whatever_tools_are_called_their_names_come_back(names: list[str]) -> None:
     request = ModelRequest((user_message("hi"),), tuple(map(named, names)))
-    wire = Wire(request)
+    wire = VendorNames(request)
     sent = [tool.name for tool in wire.request.tools]
     assert all(map(SAFE.fullmatch, sent))
     assert len(set(sent)) == len(names)
@@ -66,7 +66,7 @@ def test_a_whole_request_speaks_of_a_tool_by_one_name() -> None:
         tool_message("2", "other", "ok"),
     )
     choice = ToolChoice(ToolChoiceMode.FUNCTION, "weather.get")
-    wire = Wire(ModelRequest(messages, (named("weather.get"),), tool_choice=choice))
+    wire = VendorNames(ModelRequest(messages, (named("weather.get"),), tool_choice=choice))
     sent = wire.request
     assert (sent.tools[0].name, sent.tool_choice.function_name) == ("weather_get", "weather_get")
     assert [each.name for each in sent.messages[1].tool_calls] == ["weather_get", "other"]
@@ -81,7 +81,7 @@ def test_a_whole_request_speaks_of_a_tool_by_one_name() -> None:
 
 def test_a_request_that_needs_no_other_names_is_not_copied() -> None:
     request = ModelRequest((user_message("hi"),), (named("other"),))
-    wire, result = Wire(request), ModelResult(tool_calls=(ToolCall("1", "other"),))
+    wire, result = VendorNames(request), ModelResult(tool_calls=(ToolCall("1", "other"),))
     assert wire.request is request
     assert wire.restored(result) is result
-    assert Wire(ModelRequest((), (named("a.b"),))).restored(ModelResult("words")) == ModelResult("words")
+    assert VendorNames(ModelRequest((), (named("a.b"),))).restored(ModelResult("words")) == ModelResult("words")

@@ -104,7 +104,7 @@ class WaitingLetter:
         self.settled_at_ms = 0
 
 
-class ClusterReplica:
+class ClusterLogCopy:
     """The logs as one process has folded them."""
 
     def __init__(self, link: Link) -> None:

@@ -9,7 +9,7 @@ from remit.core.limits.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDe
 from remit.core.record import JsonObject, replace
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, Role, assistant_message, system_message, tool_message, user_message
-from remit.inference.anthropic.wire import NO_RESULT, body_of, sampling_of, wire_messages
+from remit.inference.anthropic.request_body import NO_RESULT, body_of, sampling_of, sent_messages
 from remit.inference.engine import EngineFault
 
 HELLO = ModelRequest((user_message("hello"),))
@@ -91,7 +91,7 @@ def test_a_grammar_is_refused_before_anything_is_sent() -> None:
 
 def test_calls_and_their_results_are_blocks_that_find_each_other() -> None:
     calls = (ToolCall("toolu_1", "look_up", {"word": "a"}), ToolCall("toolu_2", "look_up", {"word": "b"}))
-    turns = wire_messages(
+    turns = sent_messages(
         [
             user_message("hello"),
             assistant_message("Let me see.", calls, "hm"),
@@ -120,14 +120,14 @@ def test_words_put_before_a_result_stand_behind_it() -> None:
         user_message("by the way"),
         tool_message("a", "look_up", "A"),
     ]
-    assert [block["type"] for block in wire_messages(messages)[2]["content"]] == ["tool_result", "text"]
+    assert [block["type"] for block in sent_messages(messages)[2]["content"]] == ["tool_result", "text"]
 
 
 def test_ids_that_repeat_or_that_the_api_does_not_take_are_replaced_in_call_and_result() -> None:
     def exchange(call_id: str) -> list[Message]:
         return [assistant_message("", (ToolCall(call_id, "look_up"),)), tool_message(call_id, "look_up", "A")]
 
-    turns = wire_messages([user_message("go"), *exchange("same"), *exchange("same"), *exchange("a b|c"), *exchange("")])
+    turns = sent_messages([user_message("go"), *exchange("same"), *exchange("same"), *exchange("a b|c"), *exchange("")])
     called = [block["id"] for turn in turns for block in turn["content"] if block["type"] == "tool_use"]
     found = [block["tool_use_id"] for turn in turns for block in turn["content"] if block["type"] == "tool_result"]
     assert called == found == ["same", "call_0", "call_1", "call_2"]
@@ -136,8 +136,8 @@ def test_ids_that_repeat_or_that_the_api_does_not_take_are_replaced_in_call_and_
 def test_a_result_without_a_call_right_before_it_is_text() -> None:
     calls = assistant_message("", (ToolCall("a", "look_up"),))
     result = tool_message("a", "look_up", "A")
-    assert wire_messages([result])[0]["content"] == [{"type": "text", "text": "A"}]
-    turns = wire_messages([calls, result, result, assistant_message("So."), result])
+    assert sent_messages([result])[0]["content"] == [{"type": "text", "text": "A"}]
+    turns = sent_messages([calls, result, result, assistant_message("So."), result])
     assert [block["type"] for block in turns[1]["content"]] == ["tool_result", "text"]
     assert turns[3]["content"] == [{"type": "text", "text": "A"}]
 
@@ -145,10 +145,10 @@ def test_a_result_without_a_call_right_before_it_is_text() -> None:
 def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     calls = assistant_message("", (ToolCall("a", "look_up"), ToolCall("b", "look_up")))
     lost = {"type": "tool_result", "tool_use_id": "a", "content": NO_RESULT, "is_error": True}
-    [_, turn] = wire_messages([calls, tool_message("b", "look_up", "B"), user_message("and?")])
+    [_, turn] = sent_messages([calls, tool_message("b", "look_up", "B"), user_message("and?")])
     found = {"type": "tool_result", "tool_use_id": "b", "content": "B"}
     assert turn["content"] == [lost, found, {"type": "text", "text": "and?"}]
-    [_, turn] = wire_messages([calls])
+    [_, turn] = sent_messages([calls])
     assert turn == {"role": "user", "content": [lost, {**lost, "tool_use_id": "b"}]}
 
 
@@ -160,7 +160,7 @@ def test_tools_that_were_called_and_are_offered_no_more_are_named_and_cannot_be_
 
 
 def test_what_was_only_thought_or_is_blank_is_not_sent_back() -> None:
-    assert wire_messages([user_message("hello"), Message(Role.ASSISTANT, " \n", "hm")]) == wire_messages(HELLO.messages)
+    assert sent_messages([user_message("hello"), Message(Role.ASSISTANT, " \n", "hm")]) == sent_messages(HELLO.messages)
 
 
 def test_thinking_by_a_budget_pauses_between_calls_and_their_results() -> None:

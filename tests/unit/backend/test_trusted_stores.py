@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.owner.keys import load_signer
-from remit.backend.embedded.owner.trusted_keys import (
+from remit.backend.embedded.owner.signing_key import load_signer
+from remit.backend.embedded.owner.trusted_stores import (
     TRUST_LIST_UNUSABLE,
     Ownership,
     Trusted,
@@ -125,7 +125,7 @@ def test_a_store_whose_key_another_process_makes_meanwhile_is_looked_at_again(
         enter_new(home, trusted)
         return True
 
-    monkeypatch.setattr("remit.backend.embedded.owner.trusted_keys.holds_any", just_begun)
+    monkeypatch.setattr("remit.backend.embedded.owner.trusted_stores.holds_any", just_begun)
     assert standing_of(tmp_path, trusted).is_ours
 
 
