@@ -64,7 +64,7 @@ class _Room:
     def _made(self) -> "Opened":
         """A system that can be opened, its house loaded beside the event loop: who only names the class does not load it."""
         from remit.assemble import opened_system, settings_of_place
-        from remit.orchestrate.setup.first_request import compile_for_requests
+        from remit.orchestrate.facts.intent import compile_for_requests
 
         compile_for_requests()
         return opened_system(settings_of_place(self._home))

@@ -254,3 +254,13 @@ def _check_address(address: Address, message: Any) -> None:
 
 def _mismatch(why: str) -> RequestRejected:
     return RequestRejected(WIRE_SUBJECT_MISMATCH, f"the message is not what it was sent as: {why}")
+
+
+class HandedMessage(Record, kw_only=True):
+    """Subject, bytes and headers as they came; its place among all messages, and how often it was handed over."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = {}
+    place: int = 0
+    tries: int = 1

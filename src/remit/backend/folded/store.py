@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, Unpack
 
-from remit.backend.folded.held_runs import HeldRuns, WatchedLeases
-from remit.backend.folded.journal import FoldedInbox, FoldedJournal
+from remit.backend.folded.journal import FoldedInbox, FoldedJournal, HeldRuns, WatchedLeases
 from remit.backend.folded.log import (
     HALT_LOG,
     RECEIPTS,

@@ -13,7 +13,15 @@ from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.imperatives import gap_before
 from remit.provenance.words.user_words import Words
-from remit.provenance.words.vocabulary import DEFINITE, FUNCTION_WORDS, LEADS, PREPOSITIONS, stem, word_stems
+from remit.provenance.words.vocabulary import (
+    DEFINITE,
+    FUNCTION_WORDS,
+    LEADS,
+    PREPOSITIONS,
+    is_plain_word,
+    stem,
+    word_stems,
+)
 
 _ENDING = regex(r"[.!?](?=[\s\"')]|$)|\n")
 # A choice of more letters is a word.
@@ -107,7 +115,7 @@ class ToolClauses:
         return None
 
     def _is_counted(self, place: int) -> bool:
-        return self._words.tokens[place].text == "and" or self._is_plain(place)
+        return self._words.tokens[place].text == "and" or is_plain_word(self._words.tokens[place].text)
 
     def _named(self, tool: str, value: str) -> tuple[int, int] | None:
         words, stems = self._words, word_stems(value)
@@ -176,7 +184,7 @@ class ToolClauses:
         noun = before - 1
         if noun <= verb or _ADDED.search(self._gap(before)) or _VISIBLE.search(self._gap(before)):
             return True
-        if not self._is_plain(noun):
+        if not is_plain_word(self._words.tokens[noun].text):
             return True
         return noun - 1 == verb or (not self._gap(noun).strip() and self._lowered(noun - 1) in _BEFORE_NOUNS)
 
@@ -203,10 +211,6 @@ class ToolClauses:
 
     def _gap(self, place: int) -> str:
         return gap_before(self._words, place)
-
-    def _is_plain(self, place: int) -> bool:
-        text = self._words.tokens[place].text
-        return text.isalpha() and text.islower() and text not in FUNCTION_WORDS
 
     def _stems(self, place: int) -> Iterator[str]:
         word = self._words.tokens[place].text.lower().strip("-")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from remit.adapters.cli.screen.model_loading import LOADER, shown_while_loading
+from remit.adapters.cli.screen.narration import LOADER, shown_while_loading
 
 
 def test_a_model_is_shown_while_it_loads_and_no_longer(caplog: pytest.LogCaptureFixture) -> None:
