@@ -36,7 +36,7 @@ def _in_words(check: Callable[[Open], Coroutine[Any, Any, None]]) -> Callable[[O
     return told
 
 
-async def code_of(work: Awaitable[object]) -> str:
+async def refusal_code(work: Awaitable[object]) -> str:
     """The code of a refusal; empty where there was none."""
     try:
         await work
