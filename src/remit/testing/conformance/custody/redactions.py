@@ -18,7 +18,7 @@ from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.custody.retention import START_MS, OpenStore, Time
-from remit.testing.conformance.in_words import refusal_code, in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import RUN, add
 
 RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]

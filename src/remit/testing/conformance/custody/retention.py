@@ -31,7 +31,7 @@ from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservat
 from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.in_words import refusal_code, in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.

@@ -30,7 +30,7 @@ from remit.core.record import digest_of
 from remit.core.run.halt import HALTS
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.in_words import refusal_code, in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens one store twice, and closes both afterwards.
