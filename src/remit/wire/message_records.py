@@ -37,6 +37,11 @@ def _nothing() -> JsonObject:
     return {}
 
 
+# Defaults of fields that are written always: what a function makes is never left out.
+_ALWAYS_TEXT: str = msgspec.field(default_factory=_text)
+_ALWAYS_NUMBER: int = msgspec.field(default_factory=_zero)
+
+
 class ModelConfig(Record, kw_only=True):
     """How a model is asked. A temperature of 0 that is written is greedy.
 
@@ -56,23 +61,23 @@ class ModelConfig(Record, kw_only=True):
 class WireToolChoice(Record, kw_only=True):
     """How freely a model chooses: auto, required, none or function, which names the function."""
 
-    mode: str = msgspec.field(default_factory=_text)
+    mode: str = _ALWAYS_TEXT
     function_name: str = ""
 
 
 class WireToolDefinition(Record, kw_only=True):
     """A tool as a model is told of it. What a call may do is declared where the tool is registered, never here."""
 
-    name: str = msgspec.field(default_factory=_text)
-    description: str = msgspec.field(default_factory=_text)
+    name: str = _ALWAYS_TEXT
+    description: str = _ALWAYS_TEXT
     parameters: JsonObject = msgspec.field(default_factory=_nothing)
 
 
 class WireToolCall(Record, kw_only=True):
     """A call of a tool, with the metadata of the task that it serves."""
 
-    id: str = msgspec.field(default_factory=_text)
-    name: str = msgspec.field(default_factory=_text)
+    id: str = _ALWAYS_TEXT
+    name: str = _ALWAYS_TEXT
     arguments: JsonObject = {}
     metadata: JsonObject = {}
     loop_id: str = ""
@@ -82,7 +87,7 @@ class WireToolCall(Record, kw_only=True):
 class WireToolResult(Record, kw_only=True):
     """What a call came to. An error is a text in it; with `stop_loop` its content is the result of the loop."""
 
-    call_id: str = msgspec.field(default_factory=_text)
+    call_id: str = _ALWAYS_TEXT
     name: str = ""
     content: str = ""
     error: str = ""
@@ -95,7 +100,7 @@ class WireToolResult(Record, kw_only=True):
 class ChatMessage(Record, kw_only=True):
     """One utterance. A thought may come as `reasoning`; it is written as `reasoning_content`, which wins."""
 
-    role: str = msgspec.field(default_factory=_text)
+    role: str = _ALWAYS_TEXT
     content: str = ""
     name: str = ""
     reasoning_content: str = ""
@@ -114,8 +119,8 @@ class ChatMessage(Record, kw_only=True):
 class WireTokenUsage(Record, kw_only=True):
     """Tokens that a request took."""
 
-    prompt_tokens: Count = msgspec.field(default_factory=_zero)
-    completion_tokens: Count = msgspec.field(default_factory=_zero)
+    prompt_tokens: Count = _ALWAYS_NUMBER
+    completion_tokens: Count = _ALWAYS_NUMBER
 
     @property
     def total(self) -> int:
@@ -126,11 +131,11 @@ class WireTokenUsage(Record, kw_only=True):
 class AgentRequest(Record, kw_only=True):
     """What a loop asks of a model."""
 
-    request_id: str = msgspec.field(default_factory=_text)
-    loop_id: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
+    request_id: str = _ALWAYS_TEXT
+    loop_id: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
     messages: tuple[ChatMessage, ...] = msgspec.field(default_factory=_none)
-    model: str = msgspec.field(default_factory=_text)
+    model: str = _ALWAYS_TEXT
     max_tokens: Count = 0
     temperature: float | None = None
     tools: tuple[WireToolDefinition, ...] = ()
@@ -145,8 +150,8 @@ class AgentRequest(Record, kw_only=True):
 class AgentResponse(Record, kw_only=True):
     """What a model answers: complete, `tool_call` or error."""
 
-    request_id: str = msgspec.field(default_factory=_text)
-    status: str = msgspec.field(default_factory=_text)
+    request_id: str = _ALWAYS_TEXT
+    status: str = _ALWAYS_TEXT
     message: ChatMessage | None = None
     error: str = ""
     token_usage: WireTokenUsage | None = None
@@ -155,15 +160,15 @@ class AgentResponse(Record, kw_only=True):
 class ContextSource(Record, kw_only=True):
     """Where a piece of context comes from: `graph_entity`, `graph_relationship` or document, and its id."""
 
-    type: str = msgspec.field(default_factory=_text)
-    id: str = msgspec.field(default_factory=_text)
+    type: str = _ALWAYS_TEXT
+    id: str = _ALWAYS_TEXT
 
 
 class ConstructedContext(Record, kw_only=True):
     """Context that was built before the task was sent: it is shown as it is, and nothing is looked up."""
 
-    content: str = msgspec.field(default_factory=_text)
-    token_count: Count = msgspec.field(default_factory=_zero)
+    content: str = _ALWAYS_TEXT
+    token_count: Count = _ALWAYS_NUMBER
     entities: tuple[str, ...] = ()
     sources: tuple[ContextSource, ...] = ()
     constructed_at: Moment = ""
@@ -186,10 +191,10 @@ class TaskMessage(Record, kw_only=True):
     """A task for a loop: a new one, or the next exchange of the one that `loop_id` names."""
 
     loop_id: str = ""
-    task_id: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
-    model: str = msgspec.field(default_factory=_text)
-    prompt: str = msgspec.field(default_factory=_text)
+    task_id: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
+    model: str = _ALWAYS_TEXT
+    prompt: str = _ALWAYS_TEXT
     workflow_slug: str = ""
     workflow_step: str = ""
     channel_type: str = ""
@@ -208,8 +213,8 @@ class TaskMessage(Record, kw_only=True):
 class Attachment(Record, kw_only=True):
     """What came with a message: file, image, code or url."""
 
-    type: str = msgspec.field(default_factory=_text)
-    name: str = msgspec.field(default_factory=_text)
+    type: str = _ALWAYS_TEXT
+    name: str = _ALWAYS_TEXT
     url: str = ""
     content: str = ""
     mime_type: str = ""
@@ -219,105 +224,105 @@ class Attachment(Record, kw_only=True):
 class UserMessage(Record, kw_only=True):
     """What a user says, from any channel."""
 
-    message_id: str = msgspec.field(default_factory=_text)
-    channel_type: str = msgspec.field(default_factory=_text)
-    channel_id: str = msgspec.field(default_factory=_text)
-    user_id: str = msgspec.field(default_factory=_text)
-    content: str = msgspec.field(default_factory=_text)
+    message_id: str = _ALWAYS_TEXT
+    channel_type: str = _ALWAYS_TEXT
+    channel_id: str = _ALWAYS_TEXT
+    user_id: str = _ALWAYS_TEXT
+    content: str = _ALWAYS_TEXT
     attachments: tuple[Attachment, ...] = ()
     reply_to: str = ""
     thread_id: str = ""
     metadata: dict[str, str] = {}
     context_request_id: str = ""
-    timestamp: Moment = msgspec.field(default_factory=_text)
+    timestamp: Moment = _ALWAYS_TEXT
 
 
 class WireSignal(Record, kw_only=True):
     """A signal of a user to a loop."""
 
-    signal_id: str = msgspec.field(default_factory=_text)
-    type: str = msgspec.field(default_factory=_text)
-    loop_id: str = msgspec.field(default_factory=_text)
-    user_id: str = msgspec.field(default_factory=_text)
-    channel_type: str = msgspec.field(default_factory=_text)
-    channel_id: str = msgspec.field(default_factory=_text)
+    signal_id: str = _ALWAYS_TEXT
+    type: str = _ALWAYS_TEXT
+    loop_id: str = _ALWAYS_TEXT
+    user_id: str = _ALWAYS_TEXT
+    channel_type: str = _ALWAYS_TEXT
+    channel_id: str = _ALWAYS_TEXT
     payload: Any = None
-    timestamp: Moment = msgspec.field(default_factory=_text)
+    timestamp: Moment = _ALWAYS_TEXT
 
 
 class SignalMessage(Record, kw_only=True):
     """A signal of a dispatcher, which says why and not who: the sender is known by its credentials."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    type: str = msgspec.field(default_factory=_text)
-    reason: str = msgspec.field(default_factory=_text)
-    timestamp: Moment = msgspec.field(default_factory=_text)
+    loop_id: str = _ALWAYS_TEXT
+    type: str = _ALWAYS_TEXT
+    reason: str = _ALWAYS_TEXT
+    timestamp: Moment = _ALWAYS_TEXT
 
 
 class ResponseBlock(Record, kw_only=True):
     """A piece of a rich response: text, code, diff, file or progress."""
 
-    type: str = msgspec.field(default_factory=_text)
-    content: str = msgspec.field(default_factory=_text)
+    type: str = _ALWAYS_TEXT
+    content: str = _ALWAYS_TEXT
     lang: str = ""
 
 
 class ResponseAction(Record, kw_only=True):
     """What a user may click: a button or a reaction that sends a signal."""
 
-    id: str = msgspec.field(default_factory=_text)
-    type: str = msgspec.field(default_factory=_text)
-    label: str = msgspec.field(default_factory=_text)
-    signal: str = msgspec.field(default_factory=_text)
-    style: str = msgspec.field(default_factory=_text)
+    id: str = _ALWAYS_TEXT
+    type: str = _ALWAYS_TEXT
+    label: str = _ALWAYS_TEXT
+    signal: str = _ALWAYS_TEXT
+    style: str = _ALWAYS_TEXT
 
 
 class UserResponse(Record, kw_only=True):
     """What a user is told in their channel: text, status, result, error, prompt or stream."""
 
-    response_id: str = msgspec.field(default_factory=_text)
-    channel_type: str = msgspec.field(default_factory=_text)
-    channel_id: str = msgspec.field(default_factory=_text)
-    user_id: str = msgspec.field(default_factory=_text)
+    response_id: str = _ALWAYS_TEXT
+    channel_type: str = _ALWAYS_TEXT
+    channel_id: str = _ALWAYS_TEXT
+    user_id: str = _ALWAYS_TEXT
     in_reply_to: str = ""
     thread_id: str = ""
-    type: str = msgspec.field(default_factory=_text)
-    content: str = msgspec.field(default_factory=_text)
+    type: str = _ALWAYS_TEXT
+    content: str = _ALWAYS_TEXT
     blocks: tuple[ResponseBlock, ...] = ()
     actions: tuple[ResponseAction, ...] = ()
-    timestamp: Moment = msgspec.field(default_factory=_text)
+    timestamp: Moment = _ALWAYS_TEXT
 
 
 class LoopCreatedEvent(Record, kw_only=True):
     """A loop was created."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    task_id: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
-    model: str = msgspec.field(default_factory=_text)
+    loop_id: str = _ALWAYS_TEXT
+    task_id: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
+    model: str = _ALWAYS_TEXT
     workflow_slug: str = ""
     workflow_step: str = ""
     context_request_id: str = ""
-    max_iterations: Count = msgspec.field(default_factory=_zero)
-    created_at: Moment = msgspec.field(default_factory=_text)
+    max_iterations: Count = _ALWAYS_NUMBER
+    created_at: Moment = _ALWAYS_TEXT
 
 
 class LoopCompletedEvent(Record, kw_only=True):
     """A loop has answered."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    task_id: str = msgspec.field(default_factory=_text)
-    outcome: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
-    result: str = msgspec.field(default_factory=_text)
-    model: str = msgspec.field(default_factory=_text)
-    iterations: Count = msgspec.field(default_factory=_zero)
-    tokens_in: Count = msgspec.field(default_factory=_zero)
-    tokens_out: Count = msgspec.field(default_factory=_zero)
+    loop_id: str = _ALWAYS_TEXT
+    task_id: str = _ALWAYS_TEXT
+    outcome: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
+    result: str = _ALWAYS_TEXT
+    model: str = _ALWAYS_TEXT
+    iterations: Count = _ALWAYS_NUMBER
+    tokens_in: Count = _ALWAYS_NUMBER
+    tokens_out: Count = _ALWAYS_NUMBER
     parent_loop: str = ""
     workflow_slug: str = ""
     workflow_step: str = ""
-    completed_at: Moment = msgspec.field(default_factory=_text)
+    completed_at: Moment = _ALWAYS_TEXT
     channel_type: str = ""
     channel_id: str = ""
     user_id: str = ""
@@ -326,19 +331,19 @@ class LoopCompletedEvent(Record, kw_only=True):
 class LoopFailedEvent(Record, kw_only=True):
     """A loop has failed."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    task_id: str = msgspec.field(default_factory=_text)
-    outcome: str = msgspec.field(default_factory=_text)
-    reason: str = msgspec.field(default_factory=_text)
-    error: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
-    model: str = msgspec.field(default_factory=_text)
-    iterations: Count = msgspec.field(default_factory=_zero)
-    tokens_in: Count = msgspec.field(default_factory=_zero)
-    tokens_out: Count = msgspec.field(default_factory=_zero)
+    loop_id: str = _ALWAYS_TEXT
+    task_id: str = _ALWAYS_TEXT
+    outcome: str = _ALWAYS_TEXT
+    reason: str = _ALWAYS_TEXT
+    error: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
+    model: str = _ALWAYS_TEXT
+    iterations: Count = _ALWAYS_NUMBER
+    tokens_in: Count = _ALWAYS_NUMBER
+    tokens_out: Count = _ALWAYS_NUMBER
     workflow_slug: str = ""
     workflow_step: str = ""
-    failed_at: Moment = msgspec.field(default_factory=_text)
+    failed_at: Moment = _ALWAYS_TEXT
     channel_type: str = ""
     channel_id: str = ""
     user_id: str = ""
@@ -347,21 +352,21 @@ class LoopFailedEvent(Record, kw_only=True):
 class LoopCancelledEvent(Record, kw_only=True):
     """A loop was cancelled by a user."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    task_id: str = msgspec.field(default_factory=_text)
-    outcome: str = msgspec.field(default_factory=_text)
-    cancelled_by: str = msgspec.field(default_factory=_text)
+    loop_id: str = _ALWAYS_TEXT
+    task_id: str = _ALWAYS_TEXT
+    outcome: str = _ALWAYS_TEXT
+    cancelled_by: str = _ALWAYS_TEXT
     workflow_slug: str = ""
     workflow_step: str = ""
-    cancelled_at: Moment = msgspec.field(default_factory=_text)
+    cancelled_at: Moment = _ALWAYS_TEXT
 
 
 class ContextEvent(Record, kw_only=True):
     """What became of a loop's context: `compaction_starting`, `compaction_complete` or `gc_complete`."""
 
-    type: str = msgspec.field(default_factory=_text)
-    loop_id: str = msgspec.field(default_factory=_text)
-    iteration: Count = msgspec.field(default_factory=_zero)
+    type: str = _ALWAYS_TEXT
+    loop_id: str = _ALWAYS_TEXT
+    iteration: Count = _ALWAYS_NUMBER
     utilization: float = 0.0
     tokens_saved: Count = 0
     summary: str = ""
@@ -370,8 +375,8 @@ class ContextEvent(Record, kw_only=True):
 class AgentIdentity(Record, kw_only=True):
     """By which key an agent is known: its did:key, and a name for people."""
 
-    did: str = msgspec.field(default_factory=_text)
-    display_name: str = msgspec.field(default_factory=_text)
+    did: str = _ALWAYS_TEXT
+    display_name: str = _ALWAYS_TEXT
     credentials: tuple[JsonObject, ...] = ()
     internal_role: str = ""
     created: Moment = ""
@@ -386,13 +391,13 @@ class AgentIdentity(Record, kw_only=True):
 class LoopEntity(Record, kw_only=True):
     """A loop as its bucket shows it: made from the journal, and never read back into it."""
 
-    id: str = msgspec.field(default_factory=_text)
-    task_id: str = msgspec.field(default_factory=_text)
-    state: str = msgspec.field(default_factory=_text)
-    role: str = msgspec.field(default_factory=_text)
-    model: str = msgspec.field(default_factory=_text)
-    iterations: Count = msgspec.field(default_factory=_zero)
-    max_iterations: Count = msgspec.field(default_factory=_zero)
+    id: str = _ALWAYS_TEXT
+    task_id: str = _ALWAYS_TEXT
+    state: str = _ALWAYS_TEXT
+    role: str = _ALWAYS_TEXT
+    model: str = _ALWAYS_TEXT
+    iterations: Count = _ALWAYS_NUMBER
+    max_iterations: Count = _ALWAYS_NUMBER
     pending_tool_results: dict[str, WireToolResult] = {}
     started_at: Moment = ""
     timeout_at: Moment = ""
@@ -423,8 +428,8 @@ class LoopEntity(Record, kw_only=True):
 class TrajectoryStep(Record, kw_only=True):
     """One step: a `model_call` or a `tool_call`. Messages and `tool_calls` are there where the full detail was asked for."""
 
-    timestamp: Moment = msgspec.field(default_factory=_text)
-    step_type: str = msgspec.field(default_factory=_text)
+    timestamp: Moment = _ALWAYS_TEXT
+    step_type: str = _ALWAYS_TEXT
     request_id: str = ""
     prompt: str = ""
     response: str = ""
@@ -433,7 +438,7 @@ class TrajectoryStep(Record, kw_only=True):
     tool_name: str = ""
     tool_arguments: JsonObject = {}
     tool_result: str = ""
-    duration: Count = msgspec.field(default_factory=_zero)
+    duration: Count = _ALWAYS_NUMBER
     messages: tuple[ChatMessage, ...] = ()
     tool_calls: tuple[WireToolCall, ...] = ()
     model: str = ""
@@ -442,14 +447,14 @@ class TrajectoryStep(Record, kw_only=True):
 class Trajectory(Record, kw_only=True):
     """The whole way of a loop. One too long for its bucket has no steps here and says under which digest they are kept."""
 
-    loop_id: str = msgspec.field(default_factory=_text)
-    start_time: Moment = msgspec.field(default_factory=_text)
+    loop_id: str = _ALWAYS_TEXT
+    start_time: Moment = _ALWAYS_TEXT
     end_time: Moment = ""
     steps: tuple[TrajectoryStep, ...] = msgspec.field(default_factory=_none)
     outcome: str = ""
-    total_tokens_in: Count = msgspec.field(default_factory=_zero)
-    total_tokens_out: Count = msgspec.field(default_factory=_zero)
-    duration: Count = msgspec.field(default_factory=_zero)
+    total_tokens_in: Count = _ALWAYS_NUMBER
+    total_tokens_out: Count = _ALWAYS_NUMBER
+    duration: Count = _ALWAYS_NUMBER
     # Ours: of a trajectory beyond the limit of a bucket.
     steps_digest: str = ""
     steps_size: Count = 0
