@@ -46,7 +46,7 @@ from remit.provenance.origins.handles import HANDLE_SIGN, resolve
 from remit.provenance.origins.labels import Observation, OriginPlace, index_key
 from remit.provenance.origins.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.origins.windows import is_whole
-from remit.provenance.repeats import objection_to, targets_of
+from remit.provenance.repeated_effects import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 from remit.provenance.values.binding import bind
 from remit.provenance.values.grounds import LABELS, Grounds

@@ -41,10 +41,10 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.core.work.graph import Graph
 from remit.kernel.authority.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
+from remit.kernel.authority.boundary_checks import needs_a_person, rates_of
 from remit.kernel.authority.call_flags import declares_tests, is_unreadable, names_people, people_arguments
 from remit.kernel.authority.conditions import CONDITION_NAMES, SETTLED_NAMES, holds_always, parse_condition, says_always
 from remit.kernel.authority.graph_tier import check_tier, tier_of
-from remit.kernel.authority.policy import needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
 from remit.orchestrate.boundaries.boundary_words import DOES, said_rate_line
 from remit.orchestrate.boundaries.declaration_faults import faults_of

@@ -42,9 +42,9 @@ from remit.core.work.orders import (
     reads_of,
 )
 from remit.kernel.rules.tool import leaves_open
+from remit.orchestrate.facts.decided_calls import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.gate_facts import declared, found, usable_by
 from remit.orchestrate.facts.order_leases import used_by
-from remit.orchestrate.facts.proposals import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.texts import Read
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, is_object, start

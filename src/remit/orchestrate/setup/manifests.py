@@ -25,9 +25,9 @@ from remit.core.work.goal import Task, TaskSource
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan
 from remit.inference.specs import engine_spec
+from remit.kernel.authority.boundary_checks import check_tools
 from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
-from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes

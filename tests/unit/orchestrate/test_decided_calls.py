@@ -17,7 +17,7 @@ from remit.core.journal.commands import (
 )
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import Answer, FallbackChosen, QuestionSettled, ToolCallRefused
-from remit.orchestrate.facts.proposals import NOBODY, Ordered, Proposals
+from remit.orchestrate.facts.decided_calls import NOBODY, Ordered, Proposals
 
 
 def call(call_id: str = "x", tool: str = "pay", mark: bytes = b"1") -> ProposedCall:

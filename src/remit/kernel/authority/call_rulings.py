@@ -21,9 +21,9 @@ from remit.core.limits.escalation import Trigger, trigger_of_call
 from remit.core.limits.purchases import amount_in, tells_amount
 from remit.core.limits.tools import MUTATING, ToolDefinition, may_change
 from remit.core.schema.json_text import kept_value
-from remit.kernel.authority.attempts import attempts_at
 from remit.kernel.authority.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.authority.call_flags import NO_FLAGS, Flags
+from remit.kernel.authority.earlier_attempts import attempts_at
 from remit.kernel.budget.backoff import cooled_at_ms
 from remit.kernel.budget.spend import lacking, settle_command
 from remit.kernel.children import start_delegate

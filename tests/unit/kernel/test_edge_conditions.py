@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from remit.core.limits.budget import FIELDS
+from remit.kernel.graph.edge_conditions import GUARD_NAMES, GUARD_VIEW, parse_guard
 from remit.kernel.graph.expressions import (
     GUARD_CHARS_MAX,
     GUARD_FUNCTIONS,
@@ -17,7 +18,6 @@ from remit.kernel.graph.expressions import (
     Program,
     condition_holds,
 )
-from remit.kernel.graph.guards import GUARD_NAMES, GUARD_VIEW, parse_guard
 
 VIEW = {
     name: {GuardType.STRING: "text", GuardType.INT: 5, GuardType.BOOL: True}[kind] for name, kind in GUARD_VIEW.items()

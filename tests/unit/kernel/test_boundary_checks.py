@@ -16,7 +16,7 @@ from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message
 from remit.kernel.authority.authorize import authorize
-from remit.kernel.authority.policy import ANY_TOOL, may_write, model_may_decide, needs_a_person, rates_of
+from remit.kernel.authority.boundary_checks import ANY_TOOL, may_write, model_may_decide, needs_a_person, rates_of
 from remit.kernel.authority.verdict import ALLOWED
 from tests.simulation.scenarios import LEASE, PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants

@@ -1,4 +1,4 @@
-"""The view: what a condition in a graph or a goal may look at. Flat, typed, and named in kernel/graph/guards.py.
+"""The view: what a condition in a graph or a goal may look at. Flat, typed, and named in kernel/graph/edge_conditions.py.
 
 Rule 1: a value is worked out when a condition asks for its name, and only then; most conditions use two or three.
 """
@@ -11,7 +11,7 @@ from remit.core.journal.rulings import UNVERIFIED, CallSettled, CommandSettled, 
 from remit.core.limits.budget import Dimension
 from remit.core.record import size_bytes
 from remit.core.work.graph import Node
-from remit.kernel.graph.guards import GUARD_VIEW
+from remit.kernel.graph.edge_conditions import GUARD_VIEW
 from remit.kernel.results.proven_effects import unproven_effects
 from remit.kernel.state import label_of
 from remit.kernel.tally import Tally

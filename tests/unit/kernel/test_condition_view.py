@@ -11,9 +11,9 @@ from remit.core.run.contract import OutputContract, SystemRequest
 from remit.core.run.messages import user_message
 from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Edge, Graph, Node, NodeKind
+from remit.kernel.graph.condition_view import clock_ms_used, view_of
+from remit.kernel.graph.edge_conditions import GUARD_VIEW
 from remit.kernel.graph.expressions import GuardType
-from remit.kernel.graph.guards import GUARD_VIEW
-from remit.kernel.graph.view import clock_ms_used, view_of
 from remit.kernel.state import CONTEXT_FAILED
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from tests.simulation.scenarios import LEASE

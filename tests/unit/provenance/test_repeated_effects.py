@@ -7,7 +7,7 @@ import pytest
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.gate_verdict import Argument, Objection
-from remit.provenance.repeats import TARGET_CHARS_MAX, Uses, compact_of, targets_of
+from remit.provenance.repeated_effects import TARGET_CHARS_MAX, Uses, compact_of, targets_of
 from remit.provenance.words.user_words import words_of_user
 from tests.unit.provenance.gate_snapshot import restore, snapshot
 from tests.unit.provenance.office import CONTACTS, LIST, PAY, SEND, declared, looked_up, opened, parameters, sent

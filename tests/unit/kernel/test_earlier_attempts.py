@@ -8,7 +8,7 @@ from remit.core.failure import ErrorCode
 from remit.core.journal.canonical import canonical_json
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.record import BlobRef, JsonObject, replace
-from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, ATTEMPTS_SHOWN_MAX, attempts_at
+from remit.kernel.authority.earlier_attempts import ARGUMENTS_CHARS_MAX, ATTEMPTS_SHOWN_MAX, attempts_at
 from tests.unit.kernel.builders import Run, known, manifest_of, wants
 
 AIMED = (known("pay", reconcilable=False, control_args=(("note", "id:person"),)), known("look"))

@@ -10,7 +10,7 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget, Dimension
 from remit.core.limits.tools import Effect
 from remit.kernel.authority.authorize import authorize
-from remit.kernel.authority.proposed_calls import INVALID, hold_call, issue_call, refuse_call, settle_call
+from remit.kernel.authority.call_rulings import INVALID, hold_call, issue_call, refuse_call, settle_call
 from remit.kernel.results.endings import DENIED
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
