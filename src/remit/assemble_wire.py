@@ -23,7 +23,7 @@ from remit.assemble import (
     vault_for,
 )
 from remit.backend.clock import WallClock
-from remit.backend.embedded.owner.signing_key import login_key
+from remit.backend.embedded.owner.key_file import login_key
 from remit.backend.embedded.owner.trusted_stores import believed_in
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import is_did, nkey_of

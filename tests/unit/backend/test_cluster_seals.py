@@ -16,7 +16,7 @@ from remit.backend.cluster.server.jetstream import JetMessage, Stored
 from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.cluster.work import errand_queue
-from remit.backend.embedded.owner.signing_key import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, TENANT, Charged, Written
 from remit.core.journal.codec import encode_record
 from remit.core.journal.queued import DeadLetter, Lane

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.disk import tables
-from remit.backend.embedded.owner.signing_key import KEY
+from remit.backend.embedded.owner.key_file import KEY
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import Signer, sign_snapshot
 from remit.core.journal.storage import Barrier, RunListing, Snapshot, StoreUnusable

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.owner.signing_key import load_signer
+from remit.backend.embedded.owner.key_file import load_signer
 from remit.backend.embedded.owner.trusted_stores import (
     TRUST_LIST_UNUSABLE,
     Ownership,

@@ -7,7 +7,7 @@ from typing import Protocol
 from remit.backend.cluster.logs.log_copy import ClusterLogCopy, told_refused
 from remit.backend.cluster.retention import ClusterHeadLog
 from remit.backend.cluster.server.link import Link
-from remit.backend.embedded.owner.signing_key import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.core.failure import RemitError
 from remit.observe.checkup import Check, CheckState

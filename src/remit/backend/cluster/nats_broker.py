@@ -44,7 +44,7 @@ from remit.backend.cluster.server.connection import (
 )
 from remit.backend.cluster.server.jetstream import MESSAGE_ID, JetMessage, JetStream
 from remit.backend.cluster.server.link import TTL, KeysWatch, Link
-from remit.backend.embedded.owner.signing_key import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer
 from remit.wire.payloads import HandedMessage, PublishedMessage

@@ -22,7 +22,7 @@ from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, unreachabl
 from remit.backend.cluster.server.link import Link, entry
 from remit.backend.cluster.work.errand_queue import erase_errands
 from remit.backend.cluster.work.letters import ClusterInbox
-from remit.backend.embedded.owner.signing_key import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog

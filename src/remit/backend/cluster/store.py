@@ -21,7 +21,7 @@ from remit.backend.cluster.server.link import LEASE_MS, Link
 from remit.backend.cluster.work.claim_words import ClusterClaims, claim_message
 from remit.backend.cluster.work.errand_queue import ErrandQueue
 from remit.backend.cluster.work.letters import ClusterBell, ClusterInbox
-from remit.backend.embedded.owner.signing_key import FileKey, login_key
+from remit.backend.embedded.owner.key_file import FileKey, login_key
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
 from remit.core.home import expect_place

@@ -21,8 +21,8 @@ from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import AnyEngine, Engine
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
+from remit.tool.call.threads import call_user_code
 from remit.tool.registry import Registry
 
 PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"

@@ -21,7 +21,7 @@ from remit.backend.embedded.disk.database import DATABASE, connect_to_read
 from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, NOT_TRUSTED, disk_failure, store_unusable
 from remit.backend.embedded.disk.permissions import owners_of, refuse_exposed
 from remit.backend.embedded.disk.tables import schema_version
-from remit.backend.embedded.owner.signing_key import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
+from remit.backend.embedded.owner.key_file import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import DID, is_did

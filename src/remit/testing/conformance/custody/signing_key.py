@@ -1,4 +1,4 @@
-"""What the Key of every backend must do.
+"""What the SigningKey of every backend must do.
 
 A check is a coroutine function. It opens a key with the function it is given, uses it, and raises AssertionError with a
 sentence when it does not do what is relied on. Run each of KEY_CHECKS against yours, with any test runner.
@@ -9,11 +9,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from remit.core.journal.signing import is_head_signed, sign_head
-from remit.orchestrate.ports import Key
+from remit.orchestrate.ports import SigningKey
 from remit.testing.conformance.in_words import in_words
 
 # Opens a key, made or not, and closes what it belongs to afterwards.
-OpenKey = Callable[[], AbstractAsyncContextManager[Key]]
+OpenKey = Callable[[], AbstractAsyncContextManager[SigningKey]]
 KeyCheck = Callable[[OpenKey], Coroutine[Any, Any, None]]
 
 

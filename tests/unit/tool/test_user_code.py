@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.orchestrate.executors.user_code import call_user_code
+from remit.tool.call.threads import call_user_code
 from tests.unit.orchestrate.stage import play
 
 
