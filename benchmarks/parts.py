@@ -13,9 +13,9 @@ from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind,
 from remit.kernel.authority.authorize import authorize
 from remit.kernel.authority.verdict import ALLOWED, Verdict
 from remit.kernel.graph.compiled import compile_graph
+from remit.kernel.graph.condition_view import view_of
+from remit.kernel.graph.edge_conditions import parse_guard
 from remit.kernel.graph.expressions import condition_holds
-from remit.kernel.graph.guards import parse_guard
-from remit.kernel.graph.view import view_of
 from remit.kernel.tally import Tally
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"

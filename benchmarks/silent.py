@@ -10,9 +10,9 @@ from remit.core.failure import Ending
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.tools import ToolCall
 from remit.core.run.contract import ExecutionHints, SystemRequest, SystemResponse
-from remit.core.run.envelope import ITERATIONS_MAX
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.messages import user_message
+from remit.core.run.request_checks import ITERATIONS_MAX
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.orchestrate.setup.kit import Kit, Terms, engine_kit

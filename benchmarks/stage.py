@@ -16,10 +16,10 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import UNCHARGED, Dimension, budget_of
 from remit.core.limits.tools import Effect, ToolCall, ToolDefinition, ToolResult
 from remit.core.run.contract import SystemRequest
-from remit.core.run.envelope import ITERATIONS_MAX
 from remit.core.run.inference import ModelInfo, ModelResult, Price
 from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
+from remit.core.run.request_checks import ITERATIONS_MAX
 from remit.core.run.usage import TokenUsage
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState

@@ -18,22 +18,7 @@ from remit.wire.channels import COMMAND_MARK, COMMANDS, Permission
 from remit.wire.credentials import Capability
 from remit.wire.envelopes import SEAL_HEADER, SKEW_MS_MAX, VALID_MS_MAX, Seal
 from remit.wire.inbound import ROUTE_KEY
-from remit.wire.payloads import KINDS, MESSAGE_BYTES_MAX, TYPE_HEADER, posted, type_of
-from remit.wire.subjects import (
-    ADDRESSED_BY,
-    CARRIES,
-    DOMAIN,
-    LOOPS_BUCKET,
-    SCHEMA_VERSION,
-    SEVEN,
-    STREAM,
-    TOLD,
-    TRAJECTORIES_BUCKET,
-    Category,
-    SubjectFamily,
-    subject_filter,
-)
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     MAX_TOKENS_DEFAULT,
     TEMPERATURE_DEFAULT,
     AgentIdentity,
@@ -66,7 +51,22 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import RULES, problems_of
+from remit.wire.message_rules import RULES, problems_of
+from remit.wire.payloads import KINDS, MESSAGE_BYTES_MAX, TYPE_HEADER, posted, type_of
+from remit.wire.subjects import (
+    ADDRESSED_BY,
+    CARRIES,
+    DOMAIN,
+    LOOPS_BUCKET,
+    SCHEMA_VERSION,
+    SEVEN,
+    STREAM,
+    TOLD,
+    TRAJECTORIES_BUCKET,
+    Category,
+    SubjectFamily,
+    subject_filter,
+)
 from scripts.markdown import code, fenced, paragraph, table
 
 _AT = "2026-03-13T10:11:12.5Z"

@@ -1,4 +1,4 @@
-"""Reading a text with a reader of files, so that tests of the readers go the way that users go."""
+"""Files of tests: a text read with a reader of files, as users have it read, and all that a folder holds."""
 
 import contextlib
 import tempfile
@@ -16,3 +16,8 @@ def from_text(read: Callable[[Path], _T], text: str, name: str) -> _T:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return read(path)
+
+
+def bytes_below(folder: Path) -> bytes:
+    """All that stands in the files of a folder, whatever they are called."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())

@@ -1,23 +1,32 @@
 """Workers of a cluster within one process, each with a store of its own, as other processes have theirs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from remit import tool
 from remit.assemble import system_on
 from remit.backend.cluster.store import ClusterStore
+from remit.backend.cluster.work import errand_queue
 from remit.core.journal.queued import Lane
 from remit.core.record import Text
+from remit.core.run.contract import SystemResponse
+from remit.core.run.signals import Signal
+from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.executors.division import Division
 from remit.orchestrate.executors.errands import Errand, ToolErrand
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.facade import System
-from remit.orchestrate.setup.kit import Kit
+from remit.orchestrate.setup.kit import Kit, engine_kit
+from remit.orchestrate.workers import errand_worker
 from remit.orchestrate.workers.errand_worker import ErrandWorker
 from remit.orchestrate.workers.loop_worker import LoopWorker
-from tests.nats_server import opened
+from tests.e2e.house import asking, calls, says, tell
+from tests.nats_server import clear, opened
 
 
 class Crew:
@@ -97,3 +106,70 @@ async def crew(home: Path, kit: Kit, *, lease_ms: int = 1_000) -> AsyncIterator[
     """A crew on the server of the tests."""
     async with AsyncExitStack() as closing:
         yield Crew(home, kit, closing, lease_ms=lease_ms)
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty server, which workers ask and tell more often than they need to outside of tests."""
+    clear()
+    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
+    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
+    monkeypatch.setattr(errand_queue, "ACK_WAIT_S", 0.6)
+    monkeypatch.setattr(errand_worker, "KEEP_S", 0.1)
+
+
+def play(story: Coroutine[object, object, None]) -> None:
+    """Play a story, which takes a minute at most."""
+
+    async def in_time() -> None:
+        async with asyncio.timeout(60):
+            await story
+
+    asyncio.run(in_time())
+
+
+class Till:
+    """A tool that pays when it may, and how often it has."""
+
+    def __init__(self) -> None:
+        self.may_pay = asyncio.Event()
+        self.begun = self.paid = 0
+
+        @tool(effect="write", asks=["pay"], timeout_ms=60_000, verify=lambda arguments, result: result == "paid")
+        async def pay() -> str:
+            """Pay."""
+            self.begun += 1
+            await self.may_pay.wait()
+            self.paid += 1
+            return "paid"
+
+        self.pay = pay
+
+    def kit(self) -> Kit:
+        """A run that pays, and says so."""
+        return engine_kit(ScriptedEngine([calls("pay"), says("Paid.")]), [self.pay])
+
+
+async def approved(system: System, response: SystemResponse) -> str:
+    """Say yes to what a run asks; gives its id."""
+    assert response.waiting_for is not None, response
+    await tell(system, Signal.APPROVE, response.run_id, {"packet_id": response.waiting_for.packet_ids[0]})
+    return response.run_id
+
+
+async def rested(system: System, run_id: str) -> SystemResponse:
+    """How a run comes to rest."""
+    async with asyncio.timeout(20):
+        return await (await system.find(run_id))
+
+
+@asynccontextmanager
+async def paying(home: Path, till: Till) -> AsyncIterator[tuple[Crew, System, str]]:
+    """A crew with a run that is about to pay, approved, and no worker that has the tool."""
+    async with crew(home, till.kit()) as workers:
+        await workers.drives()
+        await workers.performs("model")
+        program = await workers.program()
+        try:
+            yield workers, program, await approved(program, await program.run(asking("Please pay."), workers.kit))
+        finally:
+            till.may_pay.set()

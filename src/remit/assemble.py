@@ -45,7 +45,7 @@ from remit.tool.secrets.secret import Given, Secret
 from remit.tool.secrets.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault, read_secrets
 
 if TYPE_CHECKING:
-    from remit.backend.embedded.owner.trusted_keys import Ownership, TrustList
+    from remit.backend.embedded.owner.trusted_stores import Ownership, TrustList
     from remit.core.run.halt import HaltStanding
     from remit.inference.local.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
@@ -100,7 +100,7 @@ def settings_of_place(place: Path | str | None) -> Settings:
 
 def _trust_in(environment: Mapping[str, str]) -> "TrustList":
     """The list of this user's stores: fingerprints, commas between them, or the absolute path of another list."""
-    from remit.backend.embedded.owner.trusted_keys import TrustList, trust_named
+    from remit.backend.embedded.owner.trusted_stores import TrustList, trust_named
 
     said = Path(environment.get(CONFIG_VARIABLE) or "")
     folder = said if said.is_absolute() else Path(CONFIG_DEFAULT).expanduser()
@@ -290,7 +290,7 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING, *, policies: Polici
 
 def open_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
-    from remit.backend.embedded.owner.trusted_keys import enter_new
+    from remit.backend.embedded.owner.trusted_stores import enter_new
 
     is_new = expect_ours(settings).is_new
     store = stores.store_at(settings.store, settings.home, trusted=settings.trusted, mends=mends)
@@ -307,16 +307,16 @@ def signer_of(store: Store) -> Callable[[], Signer] | None:
 
 def expect_ours(settings: Settings) -> "Ownership":
     """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
-    from remit.backend.embedded.owner.trusted_keys import checked_ownership
+    from remit.backend.embedded.owner.trusted_stores import checked_ownership
 
     return checked_ownership(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
-    from remit.backend.embedded.owner import trusted_keys
+    from remit.backend.embedded.owner import trusted_stores
 
-    return trusted_keys.is_trusted_store(settings.home, settings.trusted, lambda: _webhooks(settings))
+    return trusted_stores.is_trusted_store(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":

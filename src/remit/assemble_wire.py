@@ -23,8 +23,8 @@ from remit.assemble import (
     vault_for,
 )
 from remit.backend.clock import WallClock
-from remit.backend.embedded.owner.keys import login_key
-from remit.backend.embedded.owner.trusted_keys import believed_in
+from remit.backend.embedded.owner.key_file import login_key
+from remit.backend.embedded.owner.trusted_stores import believed_in
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import is_did, nkey_of
 from remit.orchestrate.facade import System
@@ -120,7 +120,7 @@ def key_room(system: System, root: str = "") -> KeyRoom:
 
 def own_key(settings: Settings) -> tuple[str, str]:
     """The key of the settings' folder, as messages and as servers name it; it is made, and ours, where there is none."""
-    from remit.backend.embedded.owner.trusted_keys import enter_new
+    from remit.backend.embedded.owner.trusted_stores import enter_new
 
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     standing = expect_ours(settings)

@@ -49,8 +49,8 @@ class Door:
     def _made(self) -> "Opened":
         from remit.assemble import Opened, opened_system, settings_of_place, system_in_memory
         from remit.core.declared_types import refusal
-        from remit.core.run.envelope import REQUEST_MALFORMED
-        from remit.orchestrate.setup.first_request import compile_for_requests
+        from remit.core.run.request_checks import REQUEST_MALFORMED
+        from remit.orchestrate.facts.intent import compile_for_requests
         from remit.stores import expect_no_place
 
         for argument, given, kind in (("memory", self._is_in_memory, bool), ("secrets", self._secrets, Mapping)):

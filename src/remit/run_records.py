@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from remit.core.limits.queue import Receipt, ReceiptKind
     from remit.core.limits.quota import Limit, QuotaStanding, Reservation
     from remit.core.limits.tool_policy import StateWrite
-    from remit.core.limits.trust import Reads, Repeat, Trust
+    from remit.core.limits.tool_trust import Reads, Repeat, Trust
     from remit.core.record import JsonObject, Text
     from remit.core.run.approval import What
     from remit.core.run.contract import CallStatus, ExecutionContext, ExecutionState, HaltedBy, ToolCallMade
@@ -168,7 +168,7 @@ HOMES = {
         "core.limits.queue": "Receipt ReceiptKind",
         "core.limits.quota": "Limit QuotaStanding Reservation",
         "core.limits.tool_policy": "StateWrite",
-        "core.limits.trust": "Reads Repeat Trust",
+        "core.limits.tool_trust": "Reads Repeat Trust",
         "core.record": "JsonObject Text",
         "core.run.approval": "What",
         "core.run.contract": "CallStatus ExecutionContext ExecutionState HaltedBy SystemError ToolCallMade",

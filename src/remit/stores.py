@@ -15,7 +15,7 @@ from remit.orchestrate.ports import Checkup, Store
 
 if TYPE_CHECKING:
     from remit.backend.cluster.store import ClusterStore
-    from remit.backend.embedded.owner.trusted_keys import TrustList
+    from remit.backend.embedded.owner.trusted_stores import TrustList
     from remit.core.run.halt import HaltStanding
     from remit.orchestrate.ports import Clock
 
@@ -68,7 +68,7 @@ def believed_there(address: str, home: Path, trusted: "TrustList") -> frozenset[
     """Whose signatures count besides that of the folder: of several machines that share a cluster each vouches for its turns."""
     if not address:
         return frozenset()
-    from remit.backend.embedded.owner.trusted_keys import believed_in
+    from remit.backend.embedded.owner.trusted_stores import believed_in
 
     return believed_in(home, trusted)
 
@@ -83,7 +83,7 @@ def _cluster(address: str, home: Path, trusted: "TrustList") -> "ClusterStore":
 
         message = f"runs on a cluster need the client of NATS, which is not installed: {install_command('nats')}"
         raise RequestRejected("STORE_EXTRA_MISSING", message, {"extra": "nats"}) from None
-    from remit.backend.embedded.owner.trusted_keys import believed_in
+    from remit.backend.embedded.owner.trusted_stores import believed_in
 
     return ClusterStore.open(address, home, signers=believed_in(home, trusted))
 

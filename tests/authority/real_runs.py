@@ -25,8 +25,8 @@ from remit.core.journal.rulings import ToolCallRefused
 from remit.core.limits.authority import Stakes
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import Effect, ToolCall, ToolCategory, ToolDefinition, check_definition, tool_version
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price

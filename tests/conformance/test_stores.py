@@ -20,10 +20,10 @@ from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.orchestrate.ports import Feed, Journal, Store
 from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS
 from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS
-from remit.testing.conformance.custody.key import KEY_CHECKS
 from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS
 from remit.testing.conformance.custody.retention import RETENTION_CHECKS
 from remit.testing.conformance.custody.seals import SEALS_CHECKS
+from remit.testing.conformance.custody.signing_key import KEY_CHECKS
 from remit.testing.conformance.processes.bell import BELL_CHECKS
 from remit.testing.conformance.processes.feed import FEED_CHECKS
 from remit.testing.conformance.processes.halts import HALTS_CHECKS

@@ -10,8 +10,8 @@ import remit
 from remit import CallMetadata, Kit, Registry, ScriptedEngine, ToolCall, delegate, tool
 from remit.core.failure import Ending
 from remit.wire.inbound import ROUTE_KEY, start_of_task
+from remit.wire.message_records import TaskMessage
 from remit.wire.payloads import delivered
-from remit.wire.wire_records import TaskMessage
 from tests.doors.desk import call
 
 TASK = b"""{"task_id": "t", "role": "general", "model": "", "prompt": "Note it, and have it noted.", "channel_type": "cli",

@@ -17,10 +17,10 @@ from remit.observe.reading import Reading
 from remit.tool.builtin.ask_person import people_tools
 from remit.wire.channels import ChannelDesk, LoopCard, Permissions, Submit, Tell, card_of, principal_of
 from remit.wire.inbound import PrebuiltContext, signal_of, start_of_task
+from remit.wire.message_records import UserMessage
 from remit.wire.payloads import delivered, posted, written
 from remit.wire.projections import loop_entity, trajectory_of, turn_messages
 from remit.wire.replies import destination_of, reply_of
-from remit.wire.wire_records import UserMessage
 from tests.doors.desk import call
 
 PERMISSIONS = Permissions(approve=("bob",))

@@ -32,13 +32,13 @@ from remit.orchestrate.ports import (
     Inbox,
     Index,
     Journal,
-    Key,
     Leases,
     Ledger,
     Receipts,
     Redactions,
     Retention,
     Seals,
+    SigningKey,
     Snapshots,
     Store,
 )
@@ -156,7 +156,7 @@ class CrashingStore:
         self.retention: Retention = store.retention
         self.redactions: Redactions = store.redactions
         self.checkup: Checkup = store.checkup
-        self.key: Key | None = store.key
+        self.key: SigningKey | None = store.key
 
     async def close(self) -> None:
         """Close the real one."""

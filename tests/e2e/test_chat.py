@@ -10,6 +10,7 @@ import pytest
 from remit.core.record import JsonObject
 from tests.e2e.command import until
 from tests.planted import Planted
+from tests.text_files import bytes_below
 from tests.unit.adapters.pseudo import PseudoTerminal
 
 pytestmark = pytest.mark.slow
@@ -101,7 +102,7 @@ def test_a_secret_that_is_typed_is_in_no_byte_that_is_written(tmp_path: Path, mo
         terminal.until(PROMPT)
         terminal.type("/quit\n")
         assert terminal.end() == 0
-    written = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    written = bytes_below(tmp_path / "home")
     assert b"please" in written
     assert token.encode() not in written
     assert passphrase.encode() not in written

@@ -13,6 +13,7 @@ from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.record import replace
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
+from tests.text_files import bytes_below
 
 # No shape tells that these are secrets.
 SHORT = "the north gate opens at nine"
@@ -43,21 +44,17 @@ def written(folder: Path) -> tuple[Remit, str, str]:
         return remit, done.values["run_id"], packet
 
 
-def bytes_of(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-
-
 @pytest.mark.slow
 def test_what_was_redacted_is_in_no_byte_and_the_chain_verifies(tmp_path: Path) -> None:
     remit, run_id, packet = written(tmp_path)
-    assert SHORT.encode() in bytes_of(remit.home)
+    assert SHORT.encode() in bytes_below(remit.home)
     (tmp_path / "words.txt").write_text(SHORT + "\n")
     done = remit(
         "redact", run_id, "--text-file", str(tmp_path / "words.txt"), "--why", "told by mistake", "--by", "ann"
     )
     assert done.exit_code == EXIT_OK, done
-    assert SHORT.encode() not in bytes_of(remit.home)
-    assert CANARY.encode() not in bytes_of(remit.home)
+    assert SHORT.encode() not in bytes_below(remit.home)
+    assert CANARY.encode() not in bytes_below(remit.home)
     verified = remit("verify", run_id)
     assert verified.exit_code == EXIT_OK, verified
     assert "turns, the first of them" in verified.out
@@ -110,4 +107,4 @@ def test_nothing_is_redacted_without_a_word_to_look_for(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("words that nobody said")
     done = remit("redact", run_id, "--why", "x", "--text-file", str(tmp_path / "words.txt"))
     assert "nothing was changed" in done.out
-    assert SHORT.encode() in bytes_of(remit.home)
+    assert SHORT.encode() in bytes_below(remit.home)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from remit.assemble import Settings, opened_to_read, settings_of
 from remit.backend.embedded.disk.database import DATABASE
-from remit.backend.embedded.owner.trusted_keys import Trusted
+from remit.backend.embedded.owner.trusted_stores import Trusted
 from remit.core.journal.codec import decode_turn, encode_turn
 from remit.core.record import replace
 from remit.core.run.contract import SystemResponse

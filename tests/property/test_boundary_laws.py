@@ -18,8 +18,8 @@ from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then, narrow
 from remit.core.limits.budget import Budget
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads, Trust
 from remit.core.limits.tools import MUTATING, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, SystemRequest
 from remit.core.run.manifest import Manifest

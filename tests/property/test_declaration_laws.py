@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 
 from remit import tool
 from remit.core.limits.authority import Authority, Stakes
+from remit.core.limits.tool_trust import Repeat, Trust
 from remit.core.limits.tools import Effect, ToolDefinition
-from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import compile_schema
 from remit.orchestrate.boundaries.declaration_faults import faults_of

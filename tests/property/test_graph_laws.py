@@ -32,9 +32,9 @@ from remit.core.work.graph import (
 )
 from remit.kernel.graph.compiled import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
 from remit.kernel.graph.draw import draw_mermaid
+from remit.kernel.graph.edge_conditions import GUARD_VIEW, parse_guard
 from remit.kernel.graph.expressions import GuardType, condition_holds
 from remit.kernel.graph.graph_checks import GraphProblem
-from remit.kernel.graph.guards import GUARD_VIEW, parse_guard
 from remit.orchestrate.patterns.chat_graph import chat_graph
 from remit.orchestrate.setup.graph_file import read_graph
 from tests.depth import examples

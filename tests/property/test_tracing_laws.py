@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from remit.core.journal.codec import encode_turn
 from remit.core.journal.commands import CallModel
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
-from remit.core.limits.trust import Trust
 from remit.core.run.inference import ModelResult
 from remit.orchestrate.executors.reports import ModelSaid
 from remit.orchestrate.history.replay import AuditVerdict

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
+from remit.wire.message_records import LoopEntity, Trajectory
 from remit.wire.payloads import KINDS, delivered, posted, read, written
 from remit.wire.subjects import (
     ADDRESSED_BY,
@@ -21,7 +22,6 @@ from remit.wire.subjects import (
     subject_of,
     token_of,
 )
-from remit.wire.wire_records import LoopEntity, Trajectory
 from scripts.wire_docs import EXAMPLES
 from tests.depth import examples
 

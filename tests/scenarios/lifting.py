@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from remit.core.limits.boundary import TIER_MAX, Boundary, Then
 from remit.core.limits.budget import UNCHARGED, Budget, Dimension
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import ToolDefinition
-from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from tests.scenarios.places import BoundaryDimension
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import ToolDefinition, check_definition, tool_version
-from remit.core.limits.trust import Trust
 from remit.core.limits.verification import is_unverified
 from remit.core.record import JsonObject, replace
 from remit.core.run.manifest import Source

@@ -10,8 +10,8 @@ from remit.core.failure import Ending
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Boundary, BoundaryMode, Condition, Exhaustion, Rate, Then, boundary_version
 from remit.core.limits.budget import Budget, assign
+from remit.core.limits.tool_trust import Repeat, Trust
 from remit.core.limits.tools import Effect, ToolCall, ToolCategory, ToolDefinition, tool_version
-from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
 from remit.core.run.inference import ModelInfo, ModelResult, Price
 from remit.core.run.manifest import Manifest, Versions

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from remit.backend.folded.log import RUN, LogEntry
-from remit.backend.folded.replica import Replica
+from remit.backend.folded.log_copy import LogCopy
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs, MemorySeals
 from remit.core.journal.commands import Command
@@ -86,9 +86,9 @@ class GuardParts:
         self.written_at_s: dict[Place, float] = {}
         # What no store should see, in words, with the run.
         self.offences: list[tuple[str, str, str]] = []
-        self._replica = Replica(self.log)
+        self._replica = LogCopy(self.log)
 
-    def look(self) -> Replica:
+    def look(self) -> LogCopy:
         """What the logs come to, for those who look from outside and wait for nothing."""
         at_once(self._replica.refresh())
         return self._replica

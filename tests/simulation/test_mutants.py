@@ -31,7 +31,7 @@ from remit.core.run.contract import SystemRequest
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeOutcome
 from remit.kernel import children, decide
-from remit.kernel.authority import authorize, proposed_calls
+from remit.kernel.authority import authorize, call_rulings
 from remit.kernel.budget import spend
 from remit.kernel.fold import apply as applying
 from remit.kernel.fold import derived, fold_calls, fold_decisions
@@ -99,7 +99,7 @@ def _rule(kind: type[arrivals.Arrival], rule: Callable[[Tally, Any], str | None]
 
 
 def _lacking(replacement: Callable[[Tally, Charges], Dimension | None]) -> tuple[Any, ...]:
-    places = (spend, model, authorize, proposed_calls, doubt, human, child)
+    places = (spend, model, authorize, call_rulings, doubt, human, child)
     return tuple(_instead(place, "lacking", replacement) for place in places if hasattr(place, "lacking"))
 
 
@@ -129,7 +129,7 @@ def _has_whims() -> Callable[[Tally, ModelAnswered], str | None]:
 def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    proposed_calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    call_rulings.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
     tally.say(arrival.tokens_bound)
     return join.join_outcome(tally)
 
@@ -137,7 +137,7 @@ def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
 def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     command = tally.state.commands.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    proposed_calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
+    call_rulings.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
     return join.join_outcome(tally)
 
 
@@ -274,11 +274,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "another attempt gets another key": (
         "no_mutating_command_is_issued_again",
-        (
-            _instead(
-                proposed_calls, "key_of_failed_attempt", lambda state, tool, arguments_hash: f"{state.run_id}:again"
-            ),
-        ),
+        (_instead(call_rulings, "key_of_failed_attempt", lambda state, tool, arguments_hash: f"{state.run_id}:again"),),
     ),
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
     "words beside calls are not held to the contract": (
@@ -319,7 +315,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "a delegation that was refused is forgotten": (
         "success_is_earned",
-        (_instead(proposed_calls, "may_change", lambda tool: tool.effect.is_mutating),),
+        (_instead(call_rulings, "may_change", lambda tool: tool.effect.is_mutating),),
     ),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),

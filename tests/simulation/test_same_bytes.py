@@ -15,10 +15,10 @@ SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 16
 # A mutant whose decisions depend on the order of a set of texts, which differs from process to process.
 LEAKING = """
 from unittest import mock
-from remit.kernel.authority import proposed_calls
+from remit.kernel.authority import call_rulings
 def leaks(call, tally):
     return tuple({"first reason", "second reason", "third reason", call.tool})
-with mock.patch.object(proposed_calls, "reasons_to_ask", leaks):
+with mock.patch.object(call_rulings, "reasons_to_ask", leaks):
     from tests.simulation.play import hash_of_worlds
     print(hash_of_worlds(range(20)))
 """

@@ -46,8 +46,8 @@ ALLOWED = {
 KEPT_IN = {
     "core/journal/codec.py": "arguments in canonical form",
     "inference/scripted/script.py": "arguments that were just written in canonical form",
-    "kernel/authority/attempts.py": "arguments in canonical form",
-    "kernel/authority/proposed_calls.py": "arguments in canonical form",
+    "kernel/authority/earlier_attempts.py": "arguments in canonical form",
+    "kernel/authority/call_rulings.py": "arguments in canonical form",
     "kernel/authority/conditions.py": "arguments in canonical form",
     "kernel/graph/compiled.py": "schemas of a graph that was read strictly where it came in",
     "kernel/graph/graph_checks.py": "the same; an old journal's graph is not judged anew",

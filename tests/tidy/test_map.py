@@ -177,7 +177,7 @@ def test_the_architecture_is_read_in_ten_minutes() -> None:
     """At 220 words a minute. The rows of the map, and those that answer one question each, are looked up, not read."""
     answers = architecture().partition(ANSWERS)[2].partition("\n## ")[0]
     looked_up = [*lines_of_rows(architecture()), *(line for line in answers.splitlines() if line.startswith("|"))]
-    assert len(architecture().split()) - len(" ".join(looked_up).split()) <= 1900
+    assert len(architecture().split()) - len(" ".join(looked_up).split()) <= 1750
 
 
 def test_a_file_that_a_row_leaves_out_or_names_in_vain_is_found() -> None:

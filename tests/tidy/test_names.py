@@ -46,6 +46,8 @@ SIBLINGS: tuple[frozenset[str], ...] = (
 )
 # A command is named as people type it, even where a library has that name.
 COMMANDS = "adapters/cli/commands"
+# Words that mean more than one thing here (the glossary of ARCHITECTURE.md says which): none is the whole name of a file.
+AMBIGUOUS = frozenset({"envelope", "key", "keys", "policy", "proposals", "replica", "trust", "wire"})
 # Base names that occur twice with two meanings, each with why it may. Shrinks only.
 REPEATED: dict[str, str] = {
     "checkup": "the records of a check-up, and the check-up of each store",
@@ -68,7 +70,6 @@ DEFINED = (ast.ClassDef, *FUNCTION)
 # Modules named for a doing instead of a thing. Shrinks only; "offspring" is a noun.
 DOINGS = frozenset(
     {
-        "adapters/cli/screen/model_loading.py",
         "constraint/grammar/matching.py",
         "core/installing.py",
         "core/journal/signing.py",
@@ -77,7 +78,6 @@ DOINGS = frozenset(
         "orchestrate/loop/offspring.py",
         "orchestrate/people/draining.py",
         "provenance/values/binding.py",
-        "provenance/words/ordering.py",
         "rerank/embedding.py",
         "tool/call/performing.py",
         "tool/process/framing.py",
@@ -90,6 +90,15 @@ EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
 def drawers(path: str) -> list[str]:
     parts = PurePosixPath(path).with_suffix("").parts
     return [f"{path}: a drawer, not a room" for part in parts if DRAWERS & set(part.split("_"))]
+
+
+def ambiguous_names(places: Iterable[str]) -> list[str]:
+    """Files that are called by a word of several meanings, commands excepted."""
+    return [
+        f"{place}: say which of its meanings"
+        for place in places
+        if PurePosixPath(place).stem in AMBIGUOUS and not place.startswith(f"{COMMANDS}/")
+    ]
 
 
 def repeated_names(places: Iterable[str]) -> dict[str, list[str]]:
@@ -175,6 +184,15 @@ def test_no_file_or_folder_is_a_drawer() -> None:
 def test_no_base_name_occurs_twice_with_two_meanings() -> None:
     found = repeated_names(file.place for file in sources(PACKAGE))
     expect_none(unexpected(found, REPEATED, "occurs in rooms that are no siblings: give each its own name"))
+
+
+def test_no_file_is_called_by_a_word_of_several_meanings() -> None:
+    expect_none(ambiguous_names(file.place for file in sources(PACKAGE)))
+
+
+def test_a_name_of_several_meanings_is_found_unless_people_type_it() -> None:
+    assert ambiguous_names(["core/limits/trust.py", "inference/openai/wire.py"]) != []
+    assert ambiguous_names([f"{COMMANDS}/trust.py", "core/limits/tool_trust.py", "wire/__init__.py"]) == []
 
 
 def test_a_module_is_named_for_a_thing() -> None:

@@ -29,7 +29,7 @@ MEANT = {
     "tests/unit/provenance/office.py": "descriptions of tools",
     "tests/unit/provenance/test_kinds.py": "descriptions of arguments",
     "tests/unit/provenance/test_negation.py": "words that users write",
-    "tests/unit/provenance/test_repeats.py": "descriptions of tools",
+    "tests/unit/provenance/test_repeated_effects.py": "descriptions of tools",
     "tests/unit/provenance/test_words_bind_narrowly.py": "words that users write",
     "tests/unit/testing/test_dispatch_conformance.py": "names of shipped checks",
     "tests/unit/testing/test_keeping_conformance.py": "names of shipped checks",

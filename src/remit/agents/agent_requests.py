@@ -9,11 +9,11 @@ from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.limits.boundary import Boundary
-from remit.core.limits.trust import Reads
+from remit.core.limits.tool_trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ExecutionHints, OutputContract, SystemRequest
-from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.run.messages import Message, system_message, user_message
+from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.orchestrate.exchange.exchange import LoopConfig

@@ -26,10 +26,10 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import Mode, SystemError, SystemRequest, SystemResponse, WaitingFor  # noqa: A004  # the name of the contract
-from remit.core.run.envelope import check_request
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import system_message, user_message
+from remit.core.run.request_checks import check_request
 from remit.core.run.usage import sum_usage
 from remit.core.work.orders import Orders, orders_of
 from remit.core.work.plan import RUN_THE_PLAN, ExecutionPlan, PlanPolicy, PlanTrace, Step

@@ -20,7 +20,7 @@ from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.home import HOME_INVALID, expect_place
 from remit.core.journal.turn import Turn
 from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
-from remit.core.run.envelope import REQUEST_MALFORMED
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.kernel.state import RunState
 from remit.orchestrate.bus.bus import Listener
 from remit.orchestrate.exchange.sessions import NOTHING, Session
@@ -64,7 +64,7 @@ class _Room:
     def _made(self) -> "Opened":
         """A system that can be opened, its house loaded beside the event loop: who only names the class does not load it."""
         from remit.assemble import opened_system, settings_of_place
-        from remit.orchestrate.setup.first_request import compile_for_requests
+        from remit.orchestrate.facts.intent import compile_for_requests
 
         compile_for_requests()
         return opened_system(settings_of_place(self._home))

@@ -7,8 +7,7 @@ Rule 2: a turn is written anew where it holds the words, or refers to a text tha
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from remit.core.failure import InvariantBroken
-from remit.core.journal.codec import decode_turn, digests_in, encode_turn, hash_turn
+from remit.core.journal.codec import digests_in, encode_turn, hash_turn, readable_turn
 from remit.core.journal.turn import RedactedTurn
 from remit.core.record import Record, replace
 from remit.tool.secrets.redaction import Find
@@ -20,7 +19,7 @@ MARK = "secret:redacted#000000000000"
 def words_to_redact(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
     """What is to be taken out of a turn and of the long texts that it refers to, in the order it was found."""
     values: dict[str, None] = {}
-    for text in _texts_in(_read(data)):
+    for text in _texts_in(readable_turn(data)):
         values |= dict.fromkeys(find(text))
     for blob in texts:
         values |= dict.fromkeys(find(blob.decode(errors="replace")))
@@ -41,20 +40,13 @@ def without(
     values: tuple[str, ...], data: bytes, removed: Collection[bytes], said: RedactedTurn
 ) -> RedactedTurn | None:
     """What is left of a turn, still to be signed; None where it stays as it is. `said` names who takes it out, and why."""
-    turn = _read(data)
+    turn = readable_turn(data)
     if turn is None:
         return None
     changed = _without(turn, values)
     if changed is turn and not any(digest in removed for digest in digests_in(data)):
         return None
     return replace(said, link=hash_turn(data), data=encode_turn(changed))
-
-
-def _read(data: bytes) -> Any:
-    try:
-        return decode_turn(data)
-    except InvariantBroken:
-        return None
 
 
 def _texts_in(value: Any) -> Iterator[str]:

@@ -23,7 +23,7 @@ from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, Repair
 from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject, Record, replace
-from remit.core.run.envelope import REQUEST_MALFORMED
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.core.schema.grammar_source import grammar_text
 from remit.core.schema.json_schema import (
     ENUM,

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, cast, ge
 
 from remit.core.declared_types import refusal
 from remit.core.failure import RequestRejected
-from remit.core.run.envelope import REQUEST_MALFORMED
+from remit.core.run.request_checks import REQUEST_MALFORMED
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -37,7 +37,7 @@ from remit.kernel.budget.spend import end_exhausted, iterations_exhausted
 from remit.kernel.budget.wall_clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.fold.apply import opened_state
 from remit.kernel.graph.compiled import GuardUndecided
-from remit.kernel.graph.view import view_of
+from remit.kernel.graph.condition_view import view_of
 from remit.kernel.people.outdated import SETTLING, ask_as_of_now
 from remit.kernel.results.acceptance import refuse_unaccepted
 from remit.kernel.results.doubt import clears, contradicts, hear_again

@@ -70,21 +70,21 @@ def check_boundary(
     keyless: tuple[str, ...] = (),
 ) -> BoundaryChecked:
     """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
-    from remit.orchestrate.boundaries.boundary_report import boundary_findings
+    from remit.orchestrate.boundaries.tool_findings import boundary_findings
 
     return boundary_findings(boundary, tools, graph, keyless)
 
 
 def show_boundary(boundary: Boundary) -> BoundaryShown:
     """A boundary in words, by its six dimensions, and as its file says it."""
-    from remit.orchestrate.boundaries.boundary_report import described_boundary
+    from remit.orchestrate.boundaries.boundary_words import described_boundary
 
     return described_boundary(boundary)
 
 
 def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, ...]:
     """What the second boundary allows more than the first, and what less."""
-    from remit.orchestrate.boundaries.boundary_diff import differences
+    from remit.orchestrate.boundaries.boundary_words import differences
 
     return differences(first, second)
 

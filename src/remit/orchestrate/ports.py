@@ -345,7 +345,7 @@ class Checkup(Protocol):
         """The findings, each under a name of its own, the store itself first; a problem has a code and a way out."""
 
 
-class Key(Protocol):
+class SigningKey(Protocol):
     """The key that a deployment signs with."""
 
     @property
@@ -464,7 +464,7 @@ class Store(Protocol):
         """The check-up of the store, as `remit doctor` shows it."""
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> SigningKey | None:
         """The key that signs turns and snapshots; None where nothing outlives the process, so that nothing is signed."""
 
     async def close(self) -> None:

@@ -22,7 +22,7 @@ from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import ANY, LABEL, TEXT, is_target
 from remit.provenance.origins.records import OwnTexts
 from remit.provenance.origins.windows import Window
-from remit.provenance.repeats import Uses
+from remit.provenance.repeated_effects import Uses
 from remit.provenance.toolbox import GatedTool
 from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.vocabulary import stem, word_stems

@@ -13,8 +13,8 @@ from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads, Repeat
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
 from remit.core.schema.opened_schema import opened_schema
@@ -112,7 +112,7 @@ def declaration_of(tool: Any) -> Declaration:
     name = tool.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
         raise _rejected(str(name), "name", name, f"a text of 1 to {NAME_CHARS_MAX} characters")
-    read = KeyReader(tool, partial(_rejected, name))
+    read = ToolReader(tool, partial(_rejected, name))
     return Declaration(
         name=name,
         description=read.text("description"),
@@ -153,7 +153,7 @@ def segments_of(path: str) -> tuple[str, ...]:
     return tuple(_SEGMENT.findall(path.removeprefix("$").lstrip(".")))
 
 
-class KeyReader:
+class ToolReader:
     """Reads the keys of one tool: null counts as absent, and the caller says how a value that a key cannot hold is refused."""
 
     def __init__(self, tool: JsonObject, unfit: Callable[[str, Any, str], RequestRejected]) -> None:
@@ -219,7 +219,7 @@ class KeyReader:
         return tuple((name, "") for name in self.texts(key))
 
 
-def _stakes(read: KeyReader) -> Stakes:
+def _stakes(read: ToolReader) -> Stakes:
     """What was declared; else what category and `destructive` tell; else unknown."""
     if read.get("stakes") is not None:
         return Stakes(read.choice("stakes", tuple(Stakes), Stakes.UNKNOWN))
@@ -233,7 +233,7 @@ def _stakes(read: KeyReader) -> Stakes:
     return Stakes.NONE if category else Stakes.UNKNOWN
 
 
-def _fields(read: KeyReader) -> tuple[DeclaredField, ...]:
+def _fields(read: ToolReader) -> tuple[DeclaredField, ...]:
     declared = read.get("result")
     if isinstance(declared, str):
         declared = {"": declared}
@@ -250,7 +250,7 @@ def _is_schema(declared: Any) -> bool:
     return declared.get("type") in list(_SCHEMA_TYPES) or any(not isinstance(kind, str) for kind in declared.values())
 
 
-def _field(read: KeyReader, path: Any, kind: Any) -> DeclaredField:
+def _field(read: ToolReader, path: Any, kind: Any) -> DeclaredField:
     if not isinstance(kind, str) or not kind or kind.startswith("~"):
         raise read.unfit(f"result[{path!r}]", kind, "a kind such as 'id:file', 'number', 'label' or 'text'")
     segments = segments_of(path) if isinstance(path, str) and _PATH.fullmatch(path) else ("",) * (SEGMENTS_MAX + 1)

@@ -24,8 +24,8 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.proposed_call import NOBODY_ANSWERED, SAID_NO
 from remit.core.limits.authority import Authority, Beyond, PlanSource, authority_json, reaches
+from remit.core.limits.tool_trust import Repeat
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.orders import Order, told_order
 from remit.provenance.call_log import ApprovalScope, Call, CallLog, call_bytes, call_digest, lookup_of
@@ -46,7 +46,7 @@ from remit.provenance.origins.handles import HANDLE_SIGN, resolve
 from remit.provenance.origins.labels import Observation, OriginPlace, index_key
 from remit.provenance.origins.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.origins.windows import is_whole
-from remit.provenance.repeats import objection_to, targets_of
+from remit.provenance.repeated_effects import objection_to, targets_of
 from remit.provenance.toolbox import GatedTool, Toolbox, toolbox_of
 from remit.provenance.values.binding import bind
 from remit.provenance.values.grounds import LABELS, Grounds

@@ -16,7 +16,7 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from remit.core.journal.canonical import canonical_json
-from remit.core.limits.trust import Reads
+from remit.core.limits.tool_trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import is_unseen
 from remit.core.schema.json_text import parse_json

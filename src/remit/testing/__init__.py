@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remit.testing.conformance.custody.checkup import CHECKUP_CHECKS
     from remit.testing.conformance.custody.head_log import HEAD_LOG_CHECKS
-    from remit.testing.conformance.custody.key import KEY_CHECKS
     from remit.testing.conformance.custody.redactions import REDACTIONS_CHECKS
     from remit.testing.conformance.custody.retention import RETENTION_CHECKS
     from remit.testing.conformance.custody.seals import SEALS_CHECKS
+    from remit.testing.conformance.custody.signing_key import KEY_CHECKS
     from remit.testing.conformance.engine import (
         ENGINE_CHECKS,
         Situation,
@@ -73,7 +73,7 @@ _HOMES = {
         "conformance.processes.inbox": "INBOX_CHECKS",
         "conformance.records.index": "INDEX_CHECKS KEPT_INDEX_CHECKS",
         "conformance.records.journal": "JOURNAL_CHECKS",
-        "conformance.custody.key": "KEY_CHECKS",
+        "conformance.custody.signing_key": "KEY_CHECKS",
         "conformance.processes.leases": "LEASES_CHECKS",
         "conformance.records.ledger": "LEDGER_CHECKS",
         "conformance.records.receipts": "RECEIPTS_CHECKS",

@@ -28,9 +28,7 @@ from remit.kernel.state import RunState, pinned
 from remit.kernel.traces import CallTrace
 from remit.observe.views.execution import offered_tools
 from remit.wire.inbound import ROUTE_KEY, call_metadata
-from remit.wire.payloads import checked_record
-from remit.wire.told_talk import call_id_of, proposal_ids, request_id_of, talk_of
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentRequest,
     AgentResponse,
     ChatMessage,
@@ -40,8 +38,10 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import ResponseStatus
-from remit.wire.wire_texts import fitting
+from remit.wire.message_rules import ResponseStatus
+from remit.wire.message_texts import fitting
+from remit.wire.payloads import checked_record
+from remit.wire.told_talk import call_id_of, proposal_ids, request_id_of, talk_of
 
 # Gives a text in full.
 Texts: TypeAlias = Callable[[Text], str]

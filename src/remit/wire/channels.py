@@ -21,8 +21,8 @@ from remit.core.run.principal import Principal, Scope
 from remit.core.run.signals import Signal, packet_id
 from remit.kernel.state import RunState, loop_state, pinned, questions
 from remit.wire.inbound import attached, route_of
+from remit.wire.message_records import TaskMessage, UserMessage, WireSignal
 from remit.wire.payloads import checked_record
-from remit.wire.wire_records import TaskMessage, UserMessage, WireSignal
 
 CHANNEL_NOT_PERMITTED = "CHANNEL_NOT_PERMITTED"
 CHANNEL_LOOP_UNKNOWN = "CHANNEL_LOOP_UNKNOWN"

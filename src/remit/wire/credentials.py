@@ -20,8 +20,8 @@ from remit.core.record import JsonObject, Record, replace
 from remit.core.regex import regex
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.principal import EVERY_TENANT
-from remit.wire.wire_records import AgentIdentity
-from remit.wire.wire_texts import moment
+from remit.wire.message_records import AgentIdentity
+from remit.wire.message_texts import moment
 
 CAPABILITY_INVALID = "CAPABILITY_INVALID"
 CAPABILITY_EXPIRED = "CAPABILITY_EXPIRED"
@@ -128,20 +128,22 @@ def issue(
 def effective(chain: Sequence[Capability], trusted: TrustedSenders, at_ms: int) -> Capability:
     """What the last statement of a chain allows now; raises RequestRejected with a code where any link of it does not hold."""
     if not 1 <= len(chain) <= CHAIN_MAX:
-        raise _refused(CAPABILITY_INVALID, f"a chain has 1 to {CHAIN_MAX} statements, not {len(chain)}")
+        raise RequestRejected(CAPABILITY_INVALID, f"a chain has 1 to {CHAIN_MAX} statements, not {len(chain)}")
     issuer, above = trusted.root, None
     for capability in chain:
         _check_shape(capability)
         if capability.issuer != issuer or not is_issued(capability):
-            raise _refused(CAPABILITY_INVALID, f"statement {capability.id[:80]!r} is not signed by {issuer}")
+            raise RequestRejected(CAPABILITY_INVALID, f"statement {capability.id[:80]!r} is not signed by {issuer}")
         for name in (capability.subject, capability.issuer, capability.id):
             if name in trusted.revoked:
-                raise _refused(CAPABILITY_REVOKED, f"{name[:80]} was revoked; ask for a new key and a new statement")
+                raise RequestRejected(
+                    CAPABILITY_REVOKED, f"{name[:80]} was revoked; ask for a new key and a new statement"
+                )
         if not capability.not_before_ms <= at_ms < capability.expires_at_ms:
             message = f"statement {capability.id[:80]!r} holds from {moment(capability.not_before_ms)} to "
-            raise _refused(CAPABILITY_EXPIRED, message + moment(capability.expires_at_ms))
+            raise RequestRejected(CAPABILITY_EXPIRED, message + moment(capability.expires_at_ms))
         if above is not None and (wider := _wider(capability, above)):
-            raise _refused(
+            raise RequestRejected(
                 CAPABILITY_WIDENED, f"statement {capability.id[:80]!r} allows {wider}, beyond the one above it"
             )
         issuer, above = capability.subject, capability
@@ -151,12 +153,14 @@ def effective(chain: Sequence[Capability], trusted: TrustedSenders, at_ms: int) 
 def check_may(capability: Capability, subject: str, tenant: str) -> None:
     """Refuse a message that a statement does not allow."""
     if capability.tenant not in (EVERY_TENANT, tenant):
-        raise _refused(CAPABILITY_LACKING, f"{capability.subject} may send for tenant {capability.tenant!r} alone")
+        raise RequestRejected(
+            CAPABILITY_LACKING, f"{capability.subject} may send for tenant {capability.tenant!r} alone"
+        )
     if not any(covers(pattern, subject) for pattern in capability.may):
         message = (
             f"{capability.subject} may not send to {subject[:80]!r}; it may send to {', '.join(capability.may)[:200]}"
         )
-        raise _refused(CAPABILITY_LACKING, message)
+        raise RequestRejected(CAPABILITY_LACKING, message)
 
 
 # A pure memo: the same statement comes with every message of its holder.
@@ -204,14 +208,16 @@ def _wider(capability: Capability, above: Capability) -> str:
 
 def _check_shape(capability: Capability) -> None:
     if not (capability.id and capability.subject and capability.tenant):
-        raise _refused(CAPABILITY_INVALID, "a statement needs an id, a subject and a tenant")
+        raise RequestRejected(CAPABILITY_INVALID, "a statement needs an id, a subject and a tenant")
     if not 1 <= len(capability.may) <= PATTERNS_MAX:
-        raise _refused(CAPABILITY_INVALID, f"a statement names 1 to {PATTERNS_MAX} subjects, not {len(capability.may)}")
+        raise RequestRejected(
+            CAPABILITY_INVALID, f"a statement names 1 to {PATTERNS_MAX} subjects, not {len(capability.may)}"
+        )
     wrong = next((pattern for pattern in capability.may if not _PATTERN.fullmatch(pattern)), None)
     if wrong is not None:
-        raise _refused(CAPABILITY_INVALID, f"{wrong[:80]!r} is no pattern of subjects, such as tool.result.*")
+        raise RequestRejected(CAPABILITY_INVALID, f"{wrong[:80]!r} is no pattern of subjects, such as tool.result.*")
     if capability.not_before_ms >= capability.expires_at_ms:
-        raise _refused(CAPABILITY_INVALID, f"statement {capability.id[:80]!r} ends before it begins")
+        raise RequestRejected(CAPABILITY_INVALID, f"statement {capability.id[:80]!r} ends before it begins")
 
 
 def _is_revocation(entry: Revocation) -> bool:
@@ -233,7 +239,3 @@ def _capability_message(capability: Capability) -> bytes:
 
 def _revocation_message(entry: Revocation) -> bytes:
     return signed_message(_REVOCATION_PURPOSE, _plain(replace(entry, signature=b"")))
-
-
-def _refused(code: str, message: str) -> RequestRejected:
-    return RequestRejected(code, message)

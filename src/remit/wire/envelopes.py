@@ -117,11 +117,11 @@ def read_seal(text: str) -> Seal:
     """The seal in a header; raises RequestRejected where it is none."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > SEAL_BYTES_MAX:
-        raise _refused(ENVELOPE_TOO_LARGE, f"the seal has {len(data)} bytes, more than {SEAL_BYTES_MAX}")
+        raise RequestRejected(ENVELOPE_TOO_LARGE, f"the seal has {len(data)} bytes, more than {SEAL_BYTES_MAX}")
     try:
         return msgspec.convert(parse_json(data), Seal)
     except (NotJson, msgspec.ValidationError) as error:
-        raise _refused(ENVELOPE_MALFORMED, f"header {SEAL_HEADER} is no seal: {error}") from None
+        raise RequestRejected(ENVELOPE_MALFORMED, f"header {SEAL_HEADER} is no seal: {error}") from None
 
 
 def checked_seal(
@@ -133,22 +133,24 @@ def checked_seal(
     for field, held in came_as.items():
         if getattr(seal, field) != held:
             said: str = getattr(seal, field)
-            raise _refused(ENVELOPE_READDRESSED, f"sealed for {field} {said[:80]!r} and delivered as {held[:80]!r}")
+            raise RequestRejected(
+                ENVELOPE_READDRESSED, f"sealed for {field} {said[:80]!r} and delivered as {held[:80]!r}"
+            )
     if seal.digest != digest_of(body).hex():
-        raise _refused(ENVELOPE_FORGED, f"the message is not the one that {seal.sender[:80]} sealed")
+        raise RequestRejected(ENVELOPE_FORGED, f"the message is not the one that {seal.sender[:80]} sealed")
     _check_time(seal, at_ms)
     if seal.sender in trusted.revoked:
-        raise _refused(ENVELOPE_REVOKED, f"the key {seal.sender[:80]} was revoked; nothing of it is believed")
+        raise RequestRejected(ENVELOPE_REVOKED, f"the key {seal.sender[:80]} was revoked; nothing of it is believed")
     if seal.sender not in trusted.chains:
-        raise _refused(ENVELOPE_SENDER_UNKNOWN, f"no statement of the deployment names {seal.sender[:80]}")
+        raise RequestRejected(ENVELOPE_SENDER_UNKNOWN, f"no statement of the deployment names {seal.sender[:80]}")
     capability = effective(trusted.chains[seal.sender], trusted, at_ms)
     if capability.subject != seal.sender:
-        raise _refused(
+        raise RequestRejected(
             ENVELOPE_SENDER_UNKNOWN, f"the statement of {seal.sender[:80]} is about {capability.subject[:80]}"
         )
     check_may(capability, subject, tenant)
     if not _is_signed(seal):
-        raise _refused(ENVELOPE_FORGED, f"{seal.sender[:80]} did not sign this seal")
+        raise RequestRejected(ENVELOPE_FORGED, f"{seal.sender[:80]} did not sign this seal")
     return capability
 
 
@@ -186,16 +188,18 @@ class SealedInbox:
         if opened is not None:
             if is_redelivery and opened[0] == seal.digest:
                 return OpenedMessage(seal=seal, capability=capability, is_again=True)
-            raise _refused(ENVELOPE_REPLAYED, f"message {seal.sequence} on {seal.subject[:80]!r} was opened before")
+            raise RequestRejected(
+                ENVELOPE_REPLAYED, f"message {seal.sequence} on {seal.subject[:80]!r} was opened before"
+            )
         latest, until_ms = self._latest.get(lane, (0, 0))
         if seal.sequence <= latest and not is_queue:
             message = f"message {seal.sequence} on {seal.subject[:80]!r} comes after message {latest}"
-            raise _refused(ENVELOPE_OUT_OF_ORDER, message)
+            raise RequestRejected(ENVELOPE_OUT_OF_ORDER, message)
         if len(self._opened) >= self._remembered_max:
             message = (
                 f"{len(self._opened)} messages are remembered, as many as can be; send fewer, or for a shorter time"
             )
-            raise _refused(ENVELOPE_CROWDED, message)
+            raise RequestRejected(ENVELOPE_CROWDED, message)
         self._opened[(lane, seal.sequence)] = (seal.digest, seal.expires_at_ms)
         self._latest[lane] = (max(latest, seal.sequence), max(until_ms, seal.expires_at_ms))
         self._forget_at_ms = min(self._forget_at_ms or seal.expires_at_ms, seal.expires_at_ms)
@@ -214,22 +218,22 @@ class SealedInbox:
 
 def _check_size(body: bytes) -> None:
     if len(body) > MESSAGE_BYTES_MAX:
-        raise _refused(ENVELOPE_TOO_LARGE, f"the message has {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+        raise RequestRejected(ENVELOPE_TOO_LARGE, f"the message has {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
 
 
 def _check_time(seal: Seal, at_ms: int) -> None:
     if seal.sent_at_ms > at_ms + SKEW_MS_MAX:
         ahead = seal.sent_at_ms - at_ms
-        raise _refused(
+        raise RequestRejected(
             ENVELOPE_EARLY, f"it says that it was sent in {ahead} ms, more than {SKEW_MS_MAX} ahead; set the clock"
         )
     if not 0 < seal.expires_at_ms - seal.sent_at_ms <= VALID_MS_MAX:
         held = seal.expires_at_ms - seal.sent_at_ms
-        raise _refused(ENVELOPE_MALFORMED, f"it holds for {held} ms; a seal holds for 1 to {VALID_MS_MAX}")
+        raise RequestRejected(ENVELOPE_MALFORMED, f"it holds for {held} ms; a seal holds for 1 to {VALID_MS_MAX}")
     if at_ms >= seal.expires_at_ms:
-        raise _refused(ENVELOPE_EXPIRED, f"it expired {at_ms - seal.expires_at_ms} ms ago; seal it anew")
+        raise RequestRejected(ENVELOPE_EXPIRED, f"it expired {at_ms - seal.expires_at_ms} ms ago; seal it anew")
     if seal.sequence < 1:
-        raise _refused(ENVELOPE_MALFORMED, f"sequence={seal.sequence}; messages are numbered from 1")
+        raise RequestRejected(ENVELOPE_MALFORMED, f"sequence={seal.sequence}; messages are numbered from 1")
 
 
 def _is_signed(seal: Seal) -> bool:
@@ -242,7 +246,3 @@ def _is_signed(seal: Seal) -> bool:
 def _message(seal: Seal) -> bytes:
     fields: JsonObject = msgspec.to_builtins(replace(seal, signature=""))
     return signed_message(_PURPOSE, fields)
-
-
-def _refused(code: str, message: str) -> RequestRejected:
-    return RequestRejected(code, message)

@@ -24,8 +24,7 @@ from remit.core.run.lifecycle import AgentRole
 from remit.core.run.lineage import derived_id
 from remit.core.run.messages import Message, user_message
 from remit.core.run.signals import PAYLOAD_KEYS, Signal, UserSignal, check_payload_keys
-from remit.wire.payloads import checked_record
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     MAX_TOKENS_DEFAULT,
     TEMPERATURE_DEFAULT,
     Attachment,
@@ -36,7 +35,8 @@ from remit.wire.wire_records import (
     WireSignal,
     WireToolChoice,
 )
-from remit.wire.wire_texts import moment_ms
+from remit.wire.message_texts import moment_ms
+from remit.wire.payloads import checked_record
 
 WIRE_METADATA_RESERVED = "WIRE_METADATA_RESERVED"
 WIRE_LOOP_UNKNOWN = "WIRE_LOOP_UNKNOWN"

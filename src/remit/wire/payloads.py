@@ -18,19 +18,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record, digest_of, replace
 from remit.core.run.lifecycle import Outcome
 from remit.core.schema.json_text import KeyRepeated, NotJson, parse_json
-from remit.wire.subjects import (
-    ADDRESSED_BY,
-    CARRIES,
-    DOMAIN,
-    FAMILY_OF,
-    SCHEMA_VERSION,
-    Address,
-    Category,
-    SubjectFamily,
-    parse_subject,
-    subject_of,
-)
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentRequest,
     AgentResponse,
     ContextEvent,
@@ -47,7 +35,19 @@ from remit.wire.wire_records import (
     WireToolCall,
     WireToolResult,
 )
-from remit.wire.wire_rules import problems_of
+from remit.wire.message_rules import problems_of
+from remit.wire.subjects import (
+    ADDRESSED_BY,
+    CARRIES,
+    DOMAIN,
+    FAMILY_OF,
+    SCHEMA_VERSION,
+    Address,
+    Category,
+    SubjectFamily,
+    parse_subject,
+    subject_of,
+)
 
 R = TypeVar("R", bound=Record)
 
@@ -254,3 +254,13 @@ def _check_address(address: Address, message: Any) -> None:
 
 def _mismatch(why: str) -> RequestRejected:
     return RequestRejected(WIRE_SUBJECT_MISMATCH, f"the message is not what it was sent as: {why}")
+
+
+class HandedMessage(Record, kw_only=True):
+    """Subject, bytes and headers as they came; its place among all messages, and how often it was handed over."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = {}
+    place: int = 0
+    tries: int = 1

@@ -35,8 +35,7 @@ from remit.wire.call_events import (
     requests_of_turn,
 )
 from remit.wire.inbound import Route, route_of
-from remit.wire.told_talk import call_id_of, request_id_of, talk_of
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentIdentity,
     ContextEvent,
     LoopCancelledEvent,
@@ -48,8 +47,9 @@ from remit.wire.wire_records import (
     TrajectoryStep,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, TrajectoryStepType
-from remit.wire.wire_texts import fitting, moment
+from remit.wire.message_rules import ContextEventType, TrajectoryStepType
+from remit.wire.message_texts import fitting, moment
+from remit.wire.told_talk import call_id_of, request_id_of, talk_of
 
 LoopEnded: TypeAlias = LoopCompletedEvent | LoopFailedEvent | LoopCancelledEvent
 

@@ -16,11 +16,11 @@ from remit.core.run.lifecycle import Outcome
 from remit.core.run.principal import Principal
 from remit.core.run.signals import Signal
 from remit.wire.inbound import route_of
+from remit.wire.message_records import ResponseAction, ResponseBlock, UserMessage, UserResponse
+from remit.wire.message_rules import ResponseType
+from remit.wire.message_texts import fitting, moment
 from remit.wire.payloads import checked_record, said_in
 from remit.wire.subjects import SubjectFamily
-from remit.wire.wire_records import ResponseAction, ResponseBlock, UserMessage, UserResponse
-from remit.wire.wire_rules import ResponseType
-from remit.wire.wire_texts import fitting, moment
 
 
 class Destination(Record, kw_only=True):

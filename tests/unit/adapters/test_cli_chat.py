@@ -11,7 +11,7 @@ from remit.adapters.cli.chat.prompt_answers import PromptAnswer, ask_at_prompt
 from remit.adapters.cli.chat.slash import SLASHES
 from remit.assemble import os_user
 from remit.core.run.contract import SystemResponse
-from remit.core.run.envelope import REQUEST_BYTES_MAX
+from remit.core.run.request_checks import REQUEST_BYTES_MAX
 from tests import warm
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 from tests.unit.adapters.talk import CTRL_C, Talker

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remit import assemble
-from remit.backend.embedded.owner import trusted_keys
+from remit.backend.embedded.owner import trusted_stores
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import sign_head
@@ -200,7 +200,7 @@ def test_without_a_look_at_the_signer_the_code_of_a_stranger_runs(
 def test_without_a_look_at_the_owner_either_the_store_of_a_stranger_runs(
     desk: Desk, strangers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trusted_keys, "expect_trusted_store", lambda *_: None)
+    monkeypatch.setattr(trusted_stores, "expect_trusted_store", lambda *_: None)
     assert desk.say("approve", strangers, "--json").error == "RUN_NOT_VOUCHED"
     assert desk.notes == []
     monkeypatch.setattr(Custody, "expect_vouched", blind)

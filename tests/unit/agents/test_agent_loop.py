@@ -22,16 +22,16 @@ from remit.core.limits.boundary import Exhaustion
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.record import JsonObject, Text, replace
 from remit.core.run.contract import NOTHING_OPEN, CallStatus
-from remit.core.run.envelope import (
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.run.manifest import MANIFEST_INVALID
+from remit.core.run.messages import Message, Role, system_message
+from remit.core.run.request_checks import (
     REQUEST_HINT_INVALID,
     REQUEST_ID_INVALID,
     REQUEST_MALFORMED,
     REQUEST_OUTPUT_INVALID,
     REQUEST_TOOLS_INVALID,
 )
-from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
-from remit.core.run.manifest import MANIFEST_INVALID
-from remit.core.run.messages import Message, Role, system_message
 from remit.core.run.signals import PACKET_UNKNOWN
 from remit.core.work.goal import Goal, RequiredAction
 from remit.inference.engine import Engine, Restarted, StreamChunk, StreamHandler

@@ -12,12 +12,12 @@ from remit.core.failure import Ending, RequestRejected
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import BoundaryMode
 from remit.core.limits.profiles import KNOWN
+from remit.core.limits.tool_trust import Repeat
 from remit.core.limits.tools import TOOL_INVALID, ToolCategory
-from remit.core.limits.trust import Repeat
 from remit.core.record import JsonObject, replace
 from remit.core.work.plan import StepType
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 # As wide as a boundary can be written: nothing asks for what it is, everything is preauthorized.

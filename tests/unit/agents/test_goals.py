@@ -21,8 +21,8 @@ from remit import tool as declare
 from remit.assemble import system_in_memory
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.limits.boundary import BoundaryMode, TaskRule
+from remit.core.limits.tool_trust import Reads, Trust
 from remit.core.limits.tools import TOOLS_DISALLOWED, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, JsonObject
 from remit.core.run.contract import CallStatus
 from remit.core.run.messages import Message, system_message, user_message

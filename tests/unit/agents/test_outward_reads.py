@@ -14,7 +14,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import GUARDED, KNOWN, STANDARD
 from remit.core.record import JsonObject, replace
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 PROMPT = "Read /etc/hosts.conf and tell me what is in it. The page is https://docs.example/hosts."

@@ -37,10 +37,10 @@ from remit.core.record import JsonObject
 from remit.core.run.contract import CallStatus, ConfidenceSource, SystemRequest, SystemResponse
 from remit.core.run.contract import SystemError as RunError
 from remit.core.run.correlation import LifecycleTransitionEvent
-from remit.core.run.envelope import REQUEST_ID_INVALID
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.lifecycle import LifecycleState
 from remit.core.run.messages import Message, system_message, user_message
+from remit.core.run.request_checks import REQUEST_ID_INVALID
 from remit.core.run.run_events import SYSTEM_CLOSED
 from remit.core.run.signals import Signal
 from remit.core.work.candidate import Candidate, ScoreMaker

@@ -18,9 +18,9 @@ from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.rulings import VoteCounted
 from remit.core.run.contract import ConfidenceSource
 from remit.core.run.correlation import InferenceEndEvent
-from remit.core.run.envelope import REQUEST_HINT_INVALID
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.messages import Message, system_message
+from remit.core.run.request_checks import REQUEST_HINT_INVALID
 from remit.core.run.signals import Signal
 from remit.core.run.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamHandler

@@ -15,9 +15,9 @@ from remit.core.journal.arrivals import ModelAnswered
 from remit.core.limits.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.record import JsonObject
 from remit.core.run.contract import Mode
-from remit.core.run.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.run.messages import Message, system_message
+from remit.core.run.request_checks import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted.engine import ScriptedEngine

@@ -11,7 +11,7 @@ from remit.core.failure import Ending
 from remit.core.limits.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, INCIDENT_SRE, RESEARCH_ASSISTANT
 from remit.core.record import JsonObject
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from remit.tool.declare.decorator import Tool
 
 STOPPED = Ending.UNSAFE_DETECTION

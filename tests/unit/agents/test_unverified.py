@@ -16,7 +16,7 @@ from remit.core.record import JsonObject, replace
 from remit.core.run.contract import CallStatus, SystemResponse
 from remit.core.work.goal import Goal, RequiredAction
 from remit.inference.scripted.engine import ScriptedEngine
-from remit.kernel.authority.policy import TOOL_UNCHECKED
+from remit.kernel.authority.boundary_checks import TOOL_UNCHECKED
 from remit.observe.views.sentence import sentence
 from remit.tool.declare.decorator import Tool
 

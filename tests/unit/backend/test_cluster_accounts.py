@@ -13,7 +13,7 @@ from remit.assemble import system_on
 from remit.backend.cluster.server.connection import check_server, connect
 from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.core.failure import RequestRejected
 from remit.core.journal.signing import Signer, nkey_of
 from remit.core.journal.storage import StoreUnusable

@@ -16,6 +16,7 @@ from remit.orchestrate.setup.kit import Kit
 from remit.tool.declare.decorator import tool
 from tests.e2e.house import asking, calls, says, scripted, tell
 from tests.nats_server import clear, opened, server
+from tests.text_files import bytes_below
 
 WORDS = "the north gate opens at nine"
 
@@ -48,7 +49,7 @@ async def system_in(home: Path) -> AsyncIterator[System]:
 
 
 def bytes_on_the_server() -> bytes:
-    return b"".join(path.read_bytes() for path in server().folder.rglob("*") if path.is_file())
+    return bytes_below(server().folder)
 
 
 def test_words_are_taken_out_of_the_disk_of_the_server_and_the_chain_holds(tmp_path: Path) -> None:

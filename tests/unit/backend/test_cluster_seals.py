@@ -16,7 +16,7 @@ from remit.backend.cluster.server.jetstream import JetMessage, Stored
 from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.cluster.work import errand_queue
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.folded.log import HALT_LOG, INBOX, RECEIPTS, RUN, TENANT, Charged, Written
 from remit.core.journal.codec import encode_record
 from remit.core.journal.queued import DeadLetter, Lane
@@ -51,11 +51,11 @@ async def everything(store: ClusterStore, runs: tuple[str, ...] = ("one", "two")
     """All that a process reads from the logs."""
     turns = {run_id: list(await store.journal.read(run_id)) for run_id in runs}
     inbox = [(one.run_id, one.data) for one in await store.inbox.pending(after=0)]
-    held = {run_id: store.replica.held_under(run_id) for run_id in runs}
+    held = {run_id: store.log_copy.held_under(run_id) for run_id in runs}
     halts = list(store.halts.since(0))
     listed = [one.run_id for one in await store.catalogue.entries()]
-    receipts = store.replica.receipts
-    charges = store.replica.journal.ledger.charge_of("one")
+    receipts = store.log_copy.receipts
+    charges = store.log_copy.journal.ledger.charge_of("one")
     return turns, inbox, held, halts, listed, vars(receipts), charges
 
 
@@ -166,7 +166,7 @@ def test_what_none_has_signed_who_may_changes_nothing_of_any_log(
             await peopled(store)
             before = await everything(store)
             name, said = ENTRIES[what]
-            whole = entry(name, encode_record(said), after=store.replica.place(name), bulk=b"made up")
+            whole = entry(name, encode_record(said), after=store.log_copy.place(name), bulk=b"made up")
             forged = await asyncio.to_thread(forge, store, whole)
             await put(store, forged.subject, forged.data, forged.headers)
             assert await everything(store) == before
@@ -175,7 +175,7 @@ def test_what_none_has_signed_who_may_changes_nothing_of_any_log(
                 (problem,) = [one for one in await later.checkup.look() if one.state is CheckState.PROBLEM]
                 assert problem.code == "STORE_ENTRIES_REFUSED"
             # The next writer there goes on behind it.
-            await store.journal.append("one", b"one 3", store.replica.stands(RUN + "one"))
+            await store.journal.append("one", b"one 3", store.log_copy.stands(RUN + "one"))
             await store.inbox.put("one", b"again")
             assert list(await store.journal.read("one"))[-1] == b"one 3"
 
@@ -193,7 +193,7 @@ def test_a_copy_of_what_was_signed_counts_nowhere(tmp_path: Path) -> None:
             assert await everything(store) == before
             async with store_in(tmp_path) as later:
                 assert await everything(later) == before
-                found = {one.code for refused in later.replica.refused.values() for one in refused}
+                found = {one.code for refused in later.log_copy.refused.values() for one in refused}
                 assert found == {"MESSAGE_REPEATED"}
                 assert "count for nothing" in await later.log.refused("one")
                 assert not await later.log.refused("three")
@@ -243,7 +243,7 @@ def test_what_is_put_aside_is_a_dead_letter_with_its_code_once(tmp_path: Path) -
                 await put(store, "agent.log.inbox.one", b"%d" % number, {})
                 await put(store, "agent.log.garbage", b"%d" % number, {})
             for one in (store, other):
-                await one.replica.refresh()
+                await one.log_copy.refresh()
             letters = await letters_of(store, 6)
             assert {letter.code for letter in letters} == {"MESSAGE_UNSIGNED"}
             assert {letter.lane.name for letter in letters} == {"agent.log.inbox.one", "agent.log.garbage"}
@@ -261,7 +261,7 @@ def test_a_driver_goes_on_behind_whatever_stands_in_its_way(tmp_path: Path) -> N
                 place = await store.journal.append("one", b"%d" % number, place)
             assert list(await rival.journal.read("one")) == [b"0", b"1", b"2", b"3"]
             # A turn of another driver is still told as a conflict.
-            await rival.journal.append("one", b"4", rival.replica.stands(RUN + "one"))
+            await rival.journal.append("one", b"4", rival.log_copy.stands(RUN + "one"))
             with pytest.raises(AppendConflict):
                 await store.journal.append("one", b"mine", place)
 
@@ -410,12 +410,12 @@ def test_who_does_not_believe_a_deployment_removes_none_of_its_texts(tmp_path: P
                 )
             late = await asyncio.to_thread(opened, tmp_path / "theirs", lambda: 2**45)
             try:
-                assert not late.replica.journal.turns_of("one")
-                await late.replica.refresh()
-                assert late.replica.foreign_texts >= texts.keys()
+                assert not late.log_copy.journal.turns_of("one")
+                await late.log_copy.refresh()
+                assert late.log_copy.foreign_texts >= texts.keys()
                 removed = await late.retention.gc(ended_before_ms=2**45)
                 assert (removed.runs, removed.texts) == (0, 0)
-                late.replica.has_foreign_unread = True
+                late.log_copy.has_foreign_unread = True
                 assert (await late.retention.gc(ended_before_ms=2**45)).texts == 0
             finally:
                 await late.close()

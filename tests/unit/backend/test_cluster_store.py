@@ -384,7 +384,7 @@ def test_an_entry_that_was_removed_while_it_was_waited_for_holds_up_nobody(tmp_p
     async def scene() -> None:
         async with stores(tmp_path) as (store,):
             place = await store.journal.append("run", b"0", START, listing=RunListing(1))
-            await asyncio.wait_for(store.replica.refresh(place + 7), 5)
+            await asyncio.wait_for(store.log_copy.refresh(place + 7), 5)
             assert len(await store.catalogue.entries()) == 1
 
     asyncio.run(scene())
@@ -468,7 +468,7 @@ def test_a_turn_that_names_more_texts_than_a_header_holds_keeps_them_all(tmp_pat
             data = b"".join(b"\xc4\x20" + digest for digest in digests)
             await store.blobs.put(digests[-1], b"1499")
             await _turn(store, "run", data, Barrier("SUCCESS"), RunListing(1))
-            assert store.replica.unread["run"]
+            assert store.log_copy.unread["run"]
             removed = await store.retention.delete("run")
             assert (removed.texts, removed.text_bytes) == (1, 4)
 

@@ -22,7 +22,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
-from remit.wire.deliveries import HandedMessage
+from remit.wire.payloads import HandedMessage
 from remit.wire.subjects import TOLD, SubjectFamily
 from tests.nats_server import clear, opened, server
 from tests.unit.orchestrate.paper_broker import RULES, calls, kit_of

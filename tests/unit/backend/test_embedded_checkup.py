@@ -13,8 +13,8 @@ import pytest
 from remit.backend.embedded import checkup
 from remit.backend.embedded.checkup import SYNC_US_MIN, FolderCheckup, sync_us
 from remit.backend.embedded.disk.database import DATABASE, connect_to_database
-from remit.backend.embedded.owner.keys import KEY
-from remit.backend.embedded.owner.trusted_keys import TrustList, enter_new
+from remit.backend.embedded.owner.key_file import KEY
+from remit.backend.embedded.owner.trusted_stores import TrustList, enter_new
 from remit.backend.embedded.store import EmbeddedStore
 from remit.observe.checkup import Check, CheckState
 

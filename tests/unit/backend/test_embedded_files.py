@@ -14,8 +14,8 @@ import pytest
 from remit.backend.embedded.disk import locks
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.owner import keys
-from remit.backend.embedded.owner.keys import load_signer
+from remit.backend.embedded.owner import key_file
+from remit.backend.embedded.owner.key_file import load_signer
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import Signer, sign_deletion, sign_head
 from remit.core.journal.storage import Barrier, SignedHead, StoreUnusable
@@ -39,7 +39,7 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_the_second_writer_of_a_key_leaves_the_first_one(tmp_path: Path) -> None:
     made = load_signer(tmp_path)
-    keys._make(tmp_path / "key")
+    key_file._make(tmp_path / "key")
     assert load_signer(tmp_path).did == made.did
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
@@ -108,10 +108,10 @@ def test_a_key_is_refused_where_nobody_can_tell_whether_heads_were_signed(tmp_pa
 
 def test_a_key_that_another_process_makes_meanwhile_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def just_signed(home: Path, _: str) -> bool:
-        keys._make(home / "key")
+        key_file._make(home / "key")
         return True
 
-    monkeypatch.setattr(keys, "holds_any", just_signed)
+    monkeypatch.setattr(key_file, "holds_any", just_signed)
     assert load_signer(tmp_path).did == load_signer(tmp_path).did
 
 

@@ -15,22 +15,10 @@ from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import is_head_signed
 from remit.core.journal.storage import AppendConflict, Barrier, RunListing, SessionConflict, StoreUnusable
 from remit.core.record import digest_of
+from tests.unit.backend.embedded_scenes import play
 from tests.unit.backend.signed import journal_of
 
 Scene = Callable[[EmbeddedStore], Awaitable[None]]
-
-
-def play(home: Path, scene: Scene) -> None:
-    """Open the store, play the scene, close it."""
-
-    async def whole() -> None:
-        store = EmbeddedStore.open(home)
-        try:
-            await scene(store)
-        finally:
-            await store.close()
-
-    asyncio.run(whole())
 
 
 def rows(home: Path, query: str) -> list[tuple[object, ...]]:

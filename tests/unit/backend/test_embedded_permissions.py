@@ -8,8 +8,8 @@ import pytest
 from remit.backend.embedded.checkup import FolderCheckup
 from remit.backend.embedded.disk import permissions
 from remit.backend.embedded.disk.permissions import BELLS, FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
-from remit.backend.embedded.owner.keys import load_signer
-from remit.backend.embedded.owner.trusted_keys import TrustList
+from remit.backend.embedded.owner.key_file import load_signer
+from remit.backend.embedded.owner.trusted_stores import TrustList
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.storage import StoreUnusable
 from remit.observe.checkup import CheckState

@@ -97,7 +97,7 @@ wait()
 KEY = (
     START
     + """
-from remit.backend.embedded.owner.keys import load_signer
+from remit.backend.embedded.owner.key_file import load_signer
 from remit.core.journal.signing import Signer
 Signer.generate()
 say("ready")

@@ -2,8 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,10 @@ from remit.core.journal.storage import Barrier, QuotaConflict, RunListing
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.testing.conformance.sample_turns import last_turn
+from tests.unit.backend.embedded_scenes import open_at
 
 TOKENS = int(Dimension.OUTPUT_TOKENS)
 LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)
-
-
-@asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[EmbeddedStore]:
-    store = EmbeddedStore.open(home)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 async def begin(store: EmbeddedStore, run_id: str, amount: int = 30, parent_id: str = "") -> None:
@@ -46,7 +37,7 @@ async def committed(store: EmbeddedStore) -> Committed:
 
 def test_a_deleted_run_stays_counted_in_its_period(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             await begin(store, "ended")
             await end(store, "ended", 12)
             await begin(store, "open", 20)
@@ -65,7 +56,7 @@ def test_a_deleted_run_stays_counted_in_its_period(tmp_path: Path) -> None:
 
 def test_what_is_collected_stays_counted_too(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             await begin(store, "ended")
             await end(store, "ended", 12)
             removed = await store.retention.gc(ended_before_ms=NEVER_MS)
@@ -76,7 +67,7 @@ def test_what_is_collected_stays_counted_too(tmp_path: Path) -> None:
 
 def test_rows_that_are_lost_are_named_by_their_runs_and_the_sums_follow(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             for run_id in ("gone", "kept"):
                 await begin(store, run_id)
                 await end(store, run_id, 12)
@@ -93,7 +84,7 @@ def test_rows_that_are_lost_are_named_by_their_runs_and_the_sums_follow(tmp_path
 
 def test_a_reservation_outlives_its_process_and_binds_every_other(tmp_path: Path) -> None:
     async def begun(amount: int, run_id: str) -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             await begin(store, run_id, amount)
 
     asyncio.run(begun(70, "first"))
@@ -104,7 +95,7 @@ def test_a_reservation_outlives_its_process_and_binds_every_other(tmp_path: Path
 
 def test_a_refused_reservation_leaves_the_rest_of_its_batch_alone(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             begun = [begin(store, f"run{number}", 60) for number in range(3)]
             others = [store.journal.append(f"other{number}", b"turn", after=-1) for number in range(3)]
             outcomes = await asyncio.gather(*begun, *others, return_exceptions=True)
@@ -121,7 +112,7 @@ def test_a_refused_reservation_leaves_the_rest_of_its_batch_alone(tmp_path: Path
 
 def test_a_run_without_a_quota_leaves_no_rows(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             await store.journal.append("run", b"first", after=-1, listing=RunListing(1, tenant_id="acme"))
             await store.journal.append("run", b"last", after=0, barrier=Barrier("SUCCESS"))
 
@@ -136,7 +127,7 @@ def test_a_store_of_an_earlier_version_gets_the_table_and_names_its_runs(tmp_pat
         connection.execute("INSERT INTO runs (run_id, started_at_ms, tenant_id) VALUES ('old', 5, 'acme')")
 
     async def scene() -> None:
-        async with opened(tmp_path) as store:
+        async with open_at(tmp_path) as store:
             assert await committed(store) == Committed()
             assert list(await store.ledger.uncounted("acme", 5)) == ["old"]
 

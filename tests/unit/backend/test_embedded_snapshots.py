@@ -3,34 +3,24 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from remit.backend.embedded.disk import tables
-from remit.backend.embedded.owner.keys import KEY
+from remit.backend.embedded.owner.key_file import KEY
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.signing import Signer, sign_snapshot
 from remit.core.journal.storage import Barrier, RunListing, Snapshot, StoreUnusable
 from remit.core.record import replace
 from remit.testing.conformance.sample_turns import last_turn
+from tests.unit.backend.embedded_scenes import play
 from tests.unit.backend.signed import journal_of, snapshots_of
 
 HEAD = bytes(range(32))
 KEPT = Snapshot("run", 1, HEAD, b"state")
-
-
-def play(home: Path, scene: Callable[[EmbeddedStore], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        store = EmbeddedStore.open(home)
-        try:
-            await scene(store)
-        finally:
-            await store.close()
-
-    asyncio.run(whole())
 
 
 async def run(store: EmbeddedStore, run_id: str = "run", ending: str = "SUCCESS") -> None:

@@ -198,7 +198,7 @@ def test_runs_are_orphans_whose_holder_is_gone_and_no_others(tmp_path: Path) -> 
         assert await gone.leases.take("let go")
         assert await here.leases.take("ours")
         assert await here.queue.orphans() == []
-        await gone.leases.release("let go", gone.replica.held_under("let go"))
+        await gone.leases.release("let go", gone.log_copy.held_under("let go"))
         # As one that is killed: it says nothing when it goes.
         fall_silent(gone.link)
         await gone.link.call(gone.link.jet.purge(f"remit.alive.{gone.link.worker}", stream="AGENT_ALIVE"))

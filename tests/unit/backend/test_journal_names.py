@@ -1,8 +1,6 @@
 """What is removed from a store goes by the turns of runs, also where the list of runs lacks one or names another."""
 
-import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,20 +11,10 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.failure import Ending
 from remit.core.journal.storage import Barrier, ParentOpen, RunListing, StoreUnusable
 from remit.testing.conformance.sample_turns import first_turn, last_turn
+from tests.unit.backend.embedded_scenes import play
 from tests.unit.backend.signed import journal_of
 
 START_MS = 1_000_000_000_000
-
-
-def play(home: Path, scene: Callable[[EmbeddedStore], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        store = EmbeddedStore.open(home)
-        try:
-            await scene(store)
-        finally:
-            await store.close()
-
-    asyncio.run(whole())
 
 
 async def told_run(

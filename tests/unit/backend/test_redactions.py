@@ -15,6 +15,7 @@ from remit.tool.declare.decorator import tool
 from remit.tool.secrets.redaction import PATTERN_UNKNOWN
 from tests.e2e.house import asking, calls, house, says, scripted
 from tests.planted import Planted
+from tests.text_files import bytes_below
 
 WORDS = "the north gate opens at nine"
 
@@ -29,10 +30,6 @@ def kit() -> Kit:
     return scripted(
         [calls("look", {"what": {"short": WORDS}}), calls("look", {"what": {"long": "1"}}), says(WORDS)], look
     )
-
-
-def bytes_of(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
 async def written(home: Path) -> str:
@@ -53,7 +50,7 @@ def test_words_are_taken_out_of_every_byte_and_the_chain_holds(tmp_path: Path) -
     async def story() -> None:
         home = tmp_path / "store"
         run_id = await written(home)
-        assert WORDS.encode() in bytes_of(home)
+        assert WORDS.encode() in bytes_below(home)
         store, system = await opened(home)
         done = await store.redactions.redact(run_id, text=WORDS, by="ann", why="a mistake")
         assert (done.runs, done.texts, done.is_cleared) == (1, 1, True)
@@ -72,7 +69,7 @@ def test_words_are_taken_out_of_every_byte_and_the_chain_holds(tmp_path: Path) -
         with pytest.raises(RequestRejected, match=PATTERN_UNKNOWN):
             await store.redactions.redact(run_id, kind="nothing", by="ann", why="x")
         await system.close()
-        assert WORDS.encode() not in bytes_of(home)
+        assert WORDS.encode() not in bytes_below(home)
 
     asyncio.run(story())
 
@@ -86,10 +83,10 @@ def test_a_kind_of_secret_is_found_by_its_shape_in_a_run_that_was_written_before
         # As an earlier version wrote it: nothing was sealed then.
         system._runner.sealer = None
         done = await system.run(asking(f"Use {password[0]} today."), scripted([says(f"I used {password[1]}.")]))
-        assert password[1].encode() in bytes_of(home)
+        assert password[1].encode() in bytes_below(home)
         found = await store.redactions.redact(done.run_id, kind="password", by="ann", why="a mistake")
         assert found.turns == 2
         await system.close()
-        assert password[1].encode() not in bytes_of(home)
+        assert password[1].encode() not in bytes_below(home)
 
     asyncio.run(story())

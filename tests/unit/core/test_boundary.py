@@ -18,8 +18,8 @@ from remit.core.limits.boundary import (
 from remit.core.limits.budget import Budget, assign
 from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Reads
 from remit.core.record import replace
 
 REACHES = [BoundaryMode, DecisionRight, Exhaustion, Then]

@@ -14,8 +14,8 @@ from remit.core.limits.escalation import (
     escalation_of,
     trigger_of_call,
 )
+from remit.core.limits.tool_trust import Reads, Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Trust
 from remit.core.record import replace
 
 REACHES = [Gravity, Trigger, EscalationRoute]

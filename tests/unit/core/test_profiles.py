@@ -17,8 +17,8 @@ from remit.core.limits.profiles import (
     declared_boundary,
 )
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
 

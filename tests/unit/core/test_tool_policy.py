@@ -14,8 +14,8 @@ from remit.core.limits.tool_policy import (
     risk_of,
     state_written,
 )
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Trust
 from remit.core.record import replace
 
 REACHES = [Asking, RequiredDeclaration, Risk, StateWrite, ToolCategory]

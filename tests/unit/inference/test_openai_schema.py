@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.inference.openai.wire_schema import is_strict, is_tellable, open_format, strict_format, told_strictly
+from remit.inference.openai.request_schema import is_strict, is_tellable, open_format, strict_format, told_strictly
 
 CLOSED = {
     "type": "object",

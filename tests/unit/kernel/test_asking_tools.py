@@ -16,7 +16,7 @@ from remit.core.limits.budget import Budget, Dimension
 from remit.core.limits.tools import Effect, ToolDefinition
 from remit.core.record import BlobRef, replace
 from remit.core.run.messages import Message, Role
-from remit.kernel.authority.proposed_calls import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
+from remit.kernel.authority.call_rulings import OPTIONS_MAX, QUESTION_CHARS_MAX, question_in
 from remit.kernel.state import loop_state, waiting_for
 from tests.simulation.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, lawful, manifest_of, wants

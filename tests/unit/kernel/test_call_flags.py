@@ -8,8 +8,8 @@ from remit.core.journal.commands import CallModel, CallTool
 from remit.core.journal.rulings import CallNoted, CallSettled, RunEnded
 from remit.core.limits.boundary import At, Boundary, BoundaryMode, Condition, Then
 from remit.core.limits.budget import Budget
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Trust
 from remit.core.record import JsonObject, replace
 from remit.kernel.authority.call_flags import (
     concerns_of,

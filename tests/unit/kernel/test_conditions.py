@@ -15,8 +15,8 @@ from remit.core.journal.rulings import RunEnded, ToolCallRefused
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
 from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension
+from remit.core.limits.tool_trust import Reads, Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Trust
 from remit.core.record import BlobRef, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.lifecycle import AgentRole

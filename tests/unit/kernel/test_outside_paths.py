@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import ToolDefinition
-from remit.core.limits.trust import Trust
 from remit.kernel.authority.outside_paths import paths_outside
 
 PUT = ToolDefinition(

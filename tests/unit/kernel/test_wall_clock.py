@@ -6,7 +6,7 @@ from remit.core.journal.commands import CallModel, CallTool, SetTimer, StartChil
 from remit.core.limits.budget import Budget, Dimension
 from remit.core.work.graph import Node, NodeKind
 from remit.kernel.budget.wall_clock import deadline_at_ms, deadline_beneath, is_past_deadline, waited_by
-from remit.kernel.graph.view import clock_ms_used
+from remit.kernel.graph.condition_view import clock_ms_used
 from tests.simulation.scenarios import LEASE
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants, with_deadline
 

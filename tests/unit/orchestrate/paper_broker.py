@@ -15,8 +15,7 @@ from remit.orchestrate.gateway.gateway import Gateway
 from remit.orchestrate.gateway.told_mark import ToldMark
 from remit.tool.builtin.ask_person import people_tools
 from remit.wire.channels import ChannelRules, Permissions
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import PublishedMessage
+from remit.wire.payloads import HandedMessage, PublishedMessage
 from remit.wire.subjects import LOOPS_BUCKET
 
 PATIENCE_S = 20.0

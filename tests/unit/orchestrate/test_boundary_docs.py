@@ -15,9 +15,8 @@ from remit.core.limits.tier import TIERS
 from remit.core.limits.tool_policy import StateWrite
 from remit.kernel.authority.conditions import CONDITION_NAMES
 from remit.kernel.authority.intake import INTAKE_NAMES
-from remit.orchestrate.boundaries.boundary_file import read_boundary
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
-from remit.orchestrate.boundaries.boundary_values import said_cap
+from remit.orchestrate.boundaries.boundary_file import SHAPE, BoundaryKey, read_boundary
+from remit.orchestrate.boundaries.boundary_words import said_cap
 from tests.text_files import from_text
 
 ROOT = Path(__file__).resolve().parents[3]

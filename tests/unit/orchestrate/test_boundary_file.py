@@ -29,8 +29,8 @@ from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.limits.escalation import Trigger
 from remit.core.limits.profiles import BOUNDARY_INVALID, BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import RATE_MAX, Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.core.record import JsonObject, replace
 from remit.core.schema.strict_yaml import YamlFault
 from remit.core.work.goal import TaskClass
@@ -42,7 +42,7 @@ from remit.orchestrate.boundaries.boundary_file import (
     boundary_yaml,
     read_boundary,
 )
-from remit.orchestrate.boundaries.boundary_values import NAME_CHARS_MAX, said_dollars
+from remit.orchestrate.boundaries.value_reader import NAME_CHARS_MAX, said_dollars
 from tests.text_files import from_text
 
 FULL = """

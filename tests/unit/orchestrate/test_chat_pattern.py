@@ -6,9 +6,9 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import ExecutionHints, SystemRequest
-from remit.core.run.envelope import ITERATIONS_MAX
 from remit.core.run.lifecycle import LIFECYCLE_TRANSITIONS, LifecycleState
 from remit.core.run.messages import user_message
+from remit.core.run.request_checks import ITERATIONS_MAX
 from remit.kernel.graph.compiled import CompiledGraph, compile_graph
 from remit.orchestrate.patterns.chat_graph import REPAIRS_MAX, chat_for, chat_graph
 

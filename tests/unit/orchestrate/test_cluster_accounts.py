@@ -2,14 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from remit import Happened, tool
-from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending
 from remit.core.journal.queued import Lane
 from remit.core.run.contract import SystemResponse
@@ -19,10 +18,8 @@ from remit.orchestrate.executors import division
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.late_delivery import OUTCOME_CONTRADICTED
 from remit.orchestrate.setup.kit import Kit, engine_kit
-from remit.orchestrate.workers import errand_worker
 from tests.e2e.house import asking, calls, says, tell, until
-from tests.nats_server import clear
-from tests.workforce import Crew, crew
+from tests.workforce import Crew, crew, hurry, play
 
 pytestmark = pytest.mark.slow
 
@@ -55,20 +52,8 @@ class Bank:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear()
-    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
-    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
-    monkeypatch.setattr(errand_queue, "ACK_WAIT_S", 0.6)
-    monkeypatch.setattr(errand_worker, "KEEP_S", 0.1)
+    hurry(monkeypatch)
     monkeypatch.setattr(division, "GRACE_MS", 100)
-
-
-def play(story: Coroutine[object, object, None]) -> None:
-    async def in_time() -> None:
-        async with asyncio.timeout(40):
-            await story
-
-    asyncio.run(in_time())
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Workers among hostile clients of their server: no message ends one, pays anything or keeps a run from its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
@@ -20,12 +20,11 @@ from remit.core.journal.storage import StoreUnusable
 from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.executors.errands import encode_report
 from remit.orchestrate.gateway.key_room import ROLES
-from remit.orchestrate.workers import errand_worker, loop_worker
+from remit.orchestrate.workers import loop_worker
 from remit.wire.credentials import KeyEntry, issue, revoke
 from tests.e2e.house import asking, tell
-from tests.nats_server import clear, opened
-from tests.unit.orchestrate.test_cluster_workers import Till, approved, rested
-from tests.workforce import Crew, crew
+from tests.nats_server import opened
+from tests.workforce import Crew, Till, approved, crew, hurry, play, rested
 
 BODIES = (
     b"",
@@ -46,20 +45,8 @@ HEADERS: tuple[dict[str, str], ...] = (
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear()
-    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
-    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
-    monkeypatch.setattr(errand_queue, "ACK_WAIT_S", 0.6)
-    monkeypatch.setattr(errand_worker, "KEEP_S", 0.1)
+    hurry(monkeypatch)
     monkeypatch.setattr(loop_worker, "PAUSE_S", 0.1)
-
-
-def play(story: Coroutine[object, object, None]) -> None:
-    async def in_time() -> None:
-        async with asyncio.timeout(60):
-            await story
-
-    asyncio.run(in_time())
 
 
 async def publish(store: ClusterStore, subject: str, data: bytes, headers: dict[str, str] | None = None) -> None:
@@ -165,7 +152,7 @@ def test_an_approval_that_none_gave_who_may_pays_nothing(
                         break
                     await asyncio.sleep(0.02)
             assert [one for one in await store.inbox.pending(after=0) if one.run_id == run_id] == []
-            assert store.replica.refused
+            assert store.log_copy.refused
             assert (till.begun, till.paid) == (0, 0)
 
     play(story())

@@ -1,14 +1,13 @@
 """Workers of a cluster: a process that drives, asks a model or calls a tool may go, and nothing is lost or done twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-from remit import AgentLoop, tool
+from remit import AgentLoop
 from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
@@ -29,8 +28,8 @@ from remit.orchestrate.workers import errand_worker
 from remit.orchestrate.workers.errand_worker import ErrandWorker
 from remit.testing.conformance.processes.dispatch import a_call
 from tests.e2e.house import asking, calls, says, tell, until
-from tests.nats_server import clear, fall_silent
-from tests.workforce import Crew, crew
+from tests.nats_server import fall_silent
+from tests.workforce import Crew, Till, approved, crew, hurry, paying, play, rested
 
 T = TypeVar("T")
 
@@ -56,71 +55,9 @@ class Slow:
         return await self._engine.infer(request, on_chunk)
 
 
-class Till:
-    """A tool that pays when it may, and how often it has."""
-
-    def __init__(self) -> None:
-        self.may_pay = asyncio.Event()
-        self.begun = self.paid = 0
-
-        @tool(effect="write", asks=["pay"], timeout_ms=60_000, verify=lambda arguments, result: result == "paid")
-        async def pay() -> str:
-            """Pay."""
-            self.begun += 1
-            await self.may_pay.wait()
-            self.paid += 1
-            return "paid"
-
-        self.pay = pay
-
-    def kit(self) -> Kit:
-        """A run that pays, and says so."""
-        return engine_kit(ScriptedEngine([calls("pay"), says("Paid.")]), [self.pay])
-
-
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear()
-    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
-    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
-    monkeypatch.setattr(errand_queue, "ACK_WAIT_S", 0.6)
-    monkeypatch.setattr(errand_worker, "KEEP_S", 0.1)
-
-
-def play(story: Coroutine[object, object, None]) -> None:
-    """Play a story, which does not take long."""
-
-    async def in_time() -> None:
-        async with asyncio.timeout(30):
-            await story
-
-    asyncio.run(in_time())
-
-
-async def approved(system: System, response: SystemResponse) -> str:
-    """Say yes to what a run asks; gives its id."""
-    assert response.waiting_for is not None, response
-    await tell(system, Signal.APPROVE, response.run_id, {"packet_id": response.waiting_for.packet_ids[0]})
-    return response.run_id
-
-
-async def rested(system: System, run_id: str) -> SystemResponse:
-    """How a run comes to rest."""
-    async with asyncio.timeout(20):
-        return await (await system.find(run_id))
-
-
-@asynccontextmanager
-async def paying(home: Path, till: Till) -> AsyncIterator[tuple[Crew, System, str]]:
-    """A crew with a run that is about to pay, approved, and no worker that has the tool."""
-    async with crew(home, till.kit()) as workers:
-        await workers.drives()
-        await workers.performs("model")
-        program = await workers.program()
-        try:
-            yield workers, program, await approved(program, await program.run(asking("Please pay."), workers.kit))
-        finally:
-            till.may_pay.set()
+    hurry(monkeypatch)
 
 
 @pytest.mark.req("3.1")

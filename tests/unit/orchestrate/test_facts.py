@@ -17,10 +17,10 @@ from remit.core.limits.budget import Dimension
 from remit.core.limits.tools import TOOL_CALL_INVALID, Effect, ToolCall, ToolDefinition, ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, digest_of, replace
 from remit.core.run.contract import OutputContract, SystemRequest
-from remit.core.run.envelope import ID_CHARS_MAX, REQUEST_MALFORMED
 from remit.core.run.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX, ModelInfo, ModelResult
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message, Role, assistant_message, tool_message, user_message
+from remit.core.run.request_checks import ID_CHARS_MAX, REQUEST_MALFORMED
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.json_schema import Violation
 from remit.core.work.goal import Goal

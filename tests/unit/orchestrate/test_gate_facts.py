@@ -6,8 +6,8 @@ import pytest
 
 from remit.core.journal.proposed_call import Provenance
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import replace
 from remit.orchestrate.facts.gate_facts import (
     ORIGINS_SHOWN_MAX,

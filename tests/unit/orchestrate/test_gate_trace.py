@@ -16,7 +16,7 @@ from remit.core.journal.commands import (
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary import Condition, Then
 from remit.core.limits.profiles import GUARDED
-from remit.core.limits.trust import Reads
+from remit.core.limits.tool_trust import Reads
 from remit.core.record import replace
 from remit.core.run.manifest import Origin
 from remit.core.run.messages import assistant_message, user_message

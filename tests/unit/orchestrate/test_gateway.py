@@ -27,10 +27,9 @@ from remit.orchestrate.gateway.teller import CURSORS_BUCKET
 from remit.orchestrate.gateway.teller import TOLD as TOLD_CURSOR
 from remit.orchestrate.gateway.told_mark import TOLD_HEADER, ToldCheck, ToldMark
 from remit.wire.call_events import model_answered
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import PublishedMessage, posted
+from remit.wire.message_records import AgentIdentity, AgentResponse
+from remit.wire.payloads import HandedMessage, PublishedMessage, posted
 from remit.wire.subjects import LOOPS_BUCKET, TOLD, TRAJECTORIES_BUCKET
-from remit.wire.wire_records import AgentIdentity, AgentResponse
 from tests.unit.orchestrate.paper_broker import MARK, RULES, PaperBroker, calls, gateway_on_paper, kit_of, serving
 
 KEEP = ({"when": "Keep", **calls("keep", text="lamp")}, {"when": "kept lamp", "text": "It is kept."})

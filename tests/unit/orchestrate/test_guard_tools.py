@@ -6,8 +6,8 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import TOOL_INVALID, Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import JsonObject
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.orchestrate.guard.host_tools import GUARD_TOOL_INVALID, Toolsets

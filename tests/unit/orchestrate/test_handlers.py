@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.core.run.envelope import REQUEST_TOOLS_INVALID
 from remit.core.run.messages import Message, system_message
+from remit.core.run.request_checks import REQUEST_TOOLS_INVALID
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind

@@ -17,7 +17,7 @@ from remit.orchestrate.gateway.clerk import WireWork
 from remit.orchestrate.gateway.gateway import Gateway
 from remit.orchestrate.gateway.key_room import FRESH_MS, ROLES, STALE_MS_MAX, KeyRoom, SealedLine, account_text
 from remit.wire.credentials import KeyEntry, issue, revoke
-from remit.wire.deliveries import HandedMessage
+from remit.wire.payloads import HandedMessage
 from tests.unit.orchestrate.paper_broker import RULES, PaperBroker, kit_of
 
 

@@ -41,6 +41,7 @@ from remit.tool.registry import Registry
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 from tests.e2e.house import answer, asking, calls, house, says, scripted
 from tests.planted import Planted, as_base64
+from tests.text_files import bytes_below
 
 TOKEN = Planted(3).all()["github"][0]
 PASSWORD = Planted(3).all()["postgres"][1]
@@ -75,10 +76,6 @@ def receiving(got: list[str]) -> Tool:
     return call
 
 
-def bytes_of(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-
-
 def test_a_model_sees_a_handle_and_the_tool_gets_the_value(tmp_path: Path) -> None:
     got: list[str] = []
     parrot = Parrot("call")
@@ -94,7 +91,7 @@ def test_a_model_sees_a_handle_and_the_tool_gets_the_value(tmp_path: Path) -> No
     # The user's text, the call and the result name it alike.
     assert len(set(HANDLE.findall(done.content))) == 1
     assert done.terminal_code is Ending.SUCCESS
-    assert TOKEN.encode() not in bytes_of(tmp_path / "store")
+    assert TOKEN.encode() not in bytes_below(tmp_path / "store")
 
 
 def test_another_process_fills_in_what_was_sealed_before(tmp_path: Path) -> None:
@@ -150,7 +147,7 @@ def test_the_next_run_of_a_session_knows_what_was_said_before(tmp_path: Path) ->
     asyncio.run(story())
     assert got == [f"Bearer {PASSWORD}"]
     # Without a telling name it is found because it is known.
-    assert PASSWORD.encode() not in bytes_of(tmp_path / "store")
+    assert PASSWORD.encode() not in bytes_below(tmp_path / "store")
 
 
 def test_the_name_of_an_argument_says_that_its_value_is_a_secret(tmp_path: Path) -> None:
@@ -170,7 +167,7 @@ def test_the_name_of_an_argument_says_that_its_value_is_a_secret(tmp_path: Path)
 
     asyncio.run(story())
     assert got == ["correcthorse"]
-    assert b"correcthorse" not in bytes_of(tmp_path / "store")
+    assert b"correcthorse" not in bytes_below(tmp_path / "store")
 
 
 def test_those_who_listen_to_a_stream_hear_no_secret(tmp_path: Path) -> None:
@@ -287,7 +284,7 @@ def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: P
 
     asyncio.run(story())
     assert seen == [{"headers": {"Authorization": f"Bearer {TOKEN}"}}]
-    assert TOKEN.encode() not in bytes_of(tmp_path / "store")
+    assert TOKEN.encode() not in bytes_below(tmp_path / "store")
 
 
 WORD = "HuShhaUYjJ"

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of, size_bytes
-from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.request_checks import ID_CHARS_MAX
 from remit.orchestrate.facts.texts import (
     NOTE_CHARS_MAX,
     RESULT_SHOWN_BYTES_MAX,

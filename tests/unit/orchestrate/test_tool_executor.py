@@ -22,7 +22,7 @@ from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.setup.kit import Kit
-from remit.tool.call import performing, permit
+from remit.tool.call import performing
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.outcomes import Stop
 from remit.tool.call.threads import THREADS_MAX, Threads
@@ -498,7 +498,7 @@ class Slow:
 def test_a_call_whose_claim_took_long_is_made_only_if_it_is_still_wanted(
     holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(permit, "PERMIT_S", 0.05)
+    monkeypatch.setattr(performing, "PERMIT_S", 0.05)
     done, one = counted()
     desk, slow = Desk(one), Slow(holds=holds)
     desk.executor = ToolExecutor(ProcessResources(inline, claim=slow.claim, is_wanted=slow.is_wanted))
@@ -523,7 +523,7 @@ def test_a_process_that_stood_still_between_the_claim_and_the_call_does_not_make
     slow.claimed = 1
     desk.executor = ToolExecutor(ProcessResources(inline, claim=slow.claim, is_wanted=slow.is_wanted))
     ages = iter([0.0, 60.0, 60.0])
-    monkeypatch.setattr(permit.Permit, "age_s", property(lambda _: next(ages)))
+    monkeypatch.setattr(performing.Permit, "age_s", property(lambda _: next(ages)))
     report = play(desk.call("pay", is_mutating=True))
     assert done == []
     assert isinstance(report, ToolBroke)

@@ -4,11 +4,11 @@ import pytest
 
 from remit.core.limits.authority import Authority, Stakes
 from remit.core.limits.profiles import GUARDED, STANDARD
+from remit.core.limits.tool_trust import Repeat, Trust
 from remit.core.limits.tools import Effect, ToolDefinition
-from remit.core.limits.trust import Repeat, Trust
 from remit.core.record import JsonObject, replace
-from remit.orchestrate.boundaries.boundary_report import boundary_findings
 from remit.orchestrate.boundaries.declaration_faults import faults_of
+from remit.orchestrate.boundaries.tool_findings import boundary_findings
 from remit.orchestrate.boundaries.tool_trials import kinds_of, patch_of, trials_of
 
 STRING: JsonObject = {"type": "string"}

@@ -19,8 +19,7 @@ from remit.orchestrate.gateway.told_mark import ToldMark
 from remit.orchestrate.gateway.webhook_channel import TRIES_MAX, WebhookChannel, inlet
 from remit.orchestrate.people.webhook import signature_of
 from remit.wire.channels import Permission, Permissions, may_do
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import PublishedMessage
+from remit.wire.payloads import HandedMessage, PublishedMessage
 from tests.unit.orchestrate.paper_broker import AT, MARK, PaperBroker
 
 KEY = b"k" * 32

@@ -13,8 +13,8 @@ from remit.core.journal.proposed_call import ProposedCall, Provenance
 from remit.core.journal.turn import Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.profiles import GUARDED
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import Effect, ToolCall, ToolDefinition
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
 from remit.core.run.inference import ModelInfo, ModelResult, Price

@@ -14,7 +14,7 @@ from remit.core.record import JsonObject
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate
 from remit.provenance.origins.labels import Group, Observation
-from remit.provenance.repeats import Uses
+from remit.provenance.repeated_effects import Uses
 
 SNAPSHOT_VERSION = 3
 SNAPSHOT_INVALID = "SNAPSHOT_INVALID"

@@ -6,8 +6,8 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Reads, Repeat
 from remit.provenance.declarations import (
     DECLARATION_INVALID,
     TOOLS_MAX,

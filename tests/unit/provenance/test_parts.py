@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from remit.core.limits.trust import Repeat
+from remit.core.limits.tool_trust import Repeat
 from remit.provenance.declarations import declaration_of
 from remit.provenance.gate_verdict import Argument, Objection
 from remit.provenance.origins.handles import as_handle, resolve
 from remit.provenance.origins.labels import Group, Observation, OriginIndex, OriginPlace
-from remit.provenance.repeats import Uses, objection_to, targets_of
+from remit.provenance.repeated_effects import Uses, objection_to, targets_of
 from remit.provenance.values.leaves import DEPTH_MAX, Leaves
 from remit.provenance.words.asked_effects import MANY, Asked, plan_with
 from remit.provenance.words.tool_words import ToolWords

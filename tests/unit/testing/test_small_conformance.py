@@ -15,8 +15,8 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import Derived, SignedHead
 from remit.core.record import replace
-from remit.testing.conformance.custody.key import KEY_CHECKS
 from remit.testing.conformance.custody.seals import SEALS_CHECKS
+from remit.testing.conformance.custody.signing_key import KEY_CHECKS
 from remit.testing.conformance.processes.halts import HALTS_CHECKS
 from remit.testing.conformance.records.answers import ANSWERS_CHECKS
 from remit.testing.conformance.records.index import INDEX_CHECKS, KEPT_INDEX_CHECKS

@@ -7,8 +7,8 @@ import pytest
 
 from remit.core.failure import Ending, RequestRejected
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat
 from remit.core.limits.tools import TOOL_INVALID, TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory, tool_version
-from remit.core.limits.trust import Reads, Repeat
 from remit.tool.declare.decorator import Tool, tool
 
 REACHES = [ToolCategory]

@@ -16,10 +16,10 @@ from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, pinned
 from remit.observe.reading import Reading
 from remit.wire.call_events import model_answered, outcomes_of, requests_of_turn
+from remit.wire.message_records import AgentRequest, AgentResponse, LoopCreatedEvent, WireToolCall, WireToolResult
+from remit.wire.message_texts import moment
 from remit.wire.payloads import MESSAGE_BYTES_MAX, delivered, posted
 from remit.wire.projections import turn_messages
-from remit.wire.wire_records import AgentRequest, AgentResponse, LoopCreatedEvent, WireToolCall, WireToolResult
-from remit.wire.wire_texts import moment
 from scripts.make_golden import GOLDEN, read_journal
 
 JOURNALS = sorted(GOLDEN.glob("v*/*.journal"))

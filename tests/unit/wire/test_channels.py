@@ -27,7 +27,7 @@ from remit.wire.channels import (
     principal_of,
 )
 from remit.wire.inbound import route_of, signal_of, start_of_task
-from remit.wire.wire_records import Attachment, UserMessage
+from remit.wire.message_records import Attachment, UserMessage
 from scripts.make_golden import GOLDEN, read_journal
 
 REACHES = [Permission]

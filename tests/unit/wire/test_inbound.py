@@ -7,9 +7,9 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.tools import ToolChoice, ToolChoiceMode
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.envelope import check_request
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.messages import user_message
+from remit.core.run.request_checks import check_request
 from remit.core.run.signals import Signal, check_signal
 from remit.wire.inbound import (
     ROUTE_KEY,
@@ -27,8 +27,8 @@ from remit.wire.inbound import (
     signal_of,
     start_of_task,
 )
+from remit.wire.message_records import Attachment, ConstructedContext, SignalMessage, TaskMessage, WireSignal
 from remit.wire.payloads import WIRE_RULE_BROKEN, checked_record
-from remit.wire.wire_records import Attachment, ConstructedContext, SignalMessage, TaskMessage, WireSignal
 from scripts.wire_docs import EXAMPLES
 
 LEAST = TaskMessage(task_id="t", prompt="go")

@@ -7,31 +7,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.record import Record, replace
-from remit.wire.payloads import (
-    CATEGORY_OF,
-    KINDS,
-    MESSAGE_BYTES_MAX,
-    TYPE_HEADER,
-    WIRE_CATEGORY_UNKNOWN,
-    WIRE_DOMAIN_UNKNOWN,
-    WIRE_KEY_REPEATED,
-    WIRE_MALFORMED,
-    WIRE_RULE_BROKEN,
-    WIRE_SHAPE_WRONG,
-    WIRE_SUBJECT_MISMATCH,
-    WIRE_TOO_LARGE,
-    WIRE_VERSION_UNKNOWN,
-    category_named,
-    checked_record,
-    delivered,
-    posted,
-    read,
-    trajectory_entry,
-    type_of,
-    written,
-)
-from remit.wire.subjects import Category, SubjectFamily, parse_subject
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentIdentity,
     AgentRequest,
     AgentResponse,
@@ -59,7 +35,31 @@ from remit.wire.wire_records import (
     WireToolDefinition,
     WireToolResult,
 )
-from remit.wire.wire_rules import ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType
+from remit.wire.message_rules import ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType
+from remit.wire.payloads import (
+    CATEGORY_OF,
+    KINDS,
+    MESSAGE_BYTES_MAX,
+    TYPE_HEADER,
+    WIRE_CATEGORY_UNKNOWN,
+    WIRE_DOMAIN_UNKNOWN,
+    WIRE_KEY_REPEATED,
+    WIRE_MALFORMED,
+    WIRE_RULE_BROKEN,
+    WIRE_SHAPE_WRONG,
+    WIRE_SUBJECT_MISMATCH,
+    WIRE_TOO_LARGE,
+    WIRE_VERSION_UNKNOWN,
+    category_named,
+    checked_record,
+    delivered,
+    posted,
+    read,
+    trajectory_entry,
+    type_of,
+    written,
+)
+from remit.wire.subjects import Category, SubjectFamily, parse_subject
 from scripts.wire_docs import EXAMPLES
 
 REACHES = [Category, ContextEventType, ResponseStatus, ResponseType, TrajectoryStepType]

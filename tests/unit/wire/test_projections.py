@@ -14,9 +14,7 @@ from remit.core.run.manifest import SessionLink
 from remit.kernel.fold.apply import apply
 from remit.kernel.state import RunState, loop_state, pinned
 from remit.observe.reading import Reading
-from remit.wire.payloads import checked_record, posted, read, trajectory_entry, written
-from remit.wire.projections import context_events, loop_ended, loop_entity, trajectory_of, turn_messages
-from remit.wire.wire_records import (
+from remit.wire.message_records import (
     AgentIdentity,
     ContextEvent,
     LoopCancelledEvent,
@@ -26,6 +24,8 @@ from remit.wire.wire_records import (
     LoopFailedEvent,
     Trajectory,
 )
+from remit.wire.payloads import checked_record, posted, read, trajectory_entry, written
+from remit.wire.projections import context_events, loop_ended, loop_entity, trajectory_of, turn_messages
 from scripts.make_golden import GOLDEN, read_journal
 
 JOURNALS = sorted(GOLDEN.glob("v*/*.journal"))

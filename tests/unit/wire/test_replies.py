@@ -10,6 +10,8 @@ from remit.core.run.contract import SystemRequest, SystemResponse, WaitingFor
 from remit.core.run.messages import user_message
 from remit.core.run.principal import Principal
 from remit.wire.inbound import start_of_task
+from remit.wire.message_records import TaskMessage, UserMessage, UserResponse
+from remit.wire.message_rules import BLOCK_TYPES, ResponseType
 from remit.wire.payloads import delivered, posted
 from remit.wire.replies import (
     Destination,
@@ -22,8 +24,6 @@ from remit.wire.replies import (
     sender_of,
     streamed,
 )
-from remit.wire.wire_records import TaskMessage, UserMessage, UserResponse
-from remit.wire.wire_rules import BLOCK_TYPES, ResponseType
 
 TO = Destination(channel_type="slack", channel_id="C1", user_id="ann", thread_id="T7", in_reply_to="m1")
 AT_MS = 1_773_396_672_000

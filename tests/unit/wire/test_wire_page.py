@@ -8,8 +8,8 @@ from remit.core.failure_families import code_family
 from remit.core.record import Record
 from remit.orchestrate.gateway import clerk, gateway, key_room, told_mark, webhook_channel
 from remit.wire import channels, credentials, envelopes, inbound, payloads, subjects
+from remit.wire.message_records import LoopEntity, Trajectory
 from remit.wire.payloads import KINDS, delivered, read
-from remit.wire.wire_records import LoopEntity, Trajectory
 from scripts.generate_docs import DOCS
 from scripts.wire_docs import CODES, EXAMPLES
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from remit.backend.cluster.logs.replica import ClusterReplica, told_refused
+from remit.backend.cluster.logs.log_copy import ClusterLogCopy, told_refused
 from remit.backend.cluster.retention import ClusterHeadLog
 from remit.backend.cluster.server.link import Link
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.core.failure import RemitError
 from remit.observe.checkup import Check, CheckState
@@ -21,7 +21,7 @@ class Looked(Protocol):
     """What is looked at."""
 
     link: Link
-    replica: ClusterReplica
+    log_copy: ClusterLogCopy
     key: FileKey
     log: ClusterHeadLog
 
@@ -62,13 +62,13 @@ class ClusterCheckup:
     async def look(self) -> Sequence[Check]:
         """How the store is."""
         store = self._store
-        await store.replica.refresh()
+        await store.log_copy.refresh()
         info = await store.link.call(store.link.jet.asked(f"$JS.API.STREAM.INFO.{STREAM}"))
         signer = store.key.signer if store.key.is_made else None
         size_mb = info["state"]["bytes"] / 1e6
         lasts = f"{info['state']['messages']} messages, {size_mb:.1f} MB"
         checkup = MemoryCheckup(
-            store.replica.journal,
+            store.log_copy.journal,
             signer,
             kept=store.link.address,
             lasts=lasts,
@@ -85,7 +85,7 @@ class ClusterCheckup:
         return Check("store.nodes", CheckState.DOUBTFUL, "every turn is kept on one node", way_out)
 
     def _entries(self) -> Check:
-        unreadable = self._store.replica.unreadable
+        unreadable = self._store.log_copy.unreadable
         if not unreadable:
             return Check("store.entries", CheckState.OK, "every entry of the logs can be read")
         seen = f"{len(unreadable)} entries of the logs cannot be read, the first at sequence {unreadable[0]}"
@@ -94,7 +94,7 @@ class ClusterCheckup:
 
     def _refused(self) -> list[Check]:
         """What stands in the logs and counts for nothing: no key that counts has signed it, or it is a copy."""
-        refused = self._store.replica.refused
+        refused = self._store.log_copy.refused
         if not refused:
             return []
         seen = told_refused([one for found in refused.values() for one in found])

@@ -40,11 +40,10 @@ from remit.backend.cluster.server.connection import (
 )
 from remit.backend.cluster.server.jetstream import MESSAGE_ID, JetMessage, JetStream
 from remit.backend.cluster.server.link import TTL, KeysWatch, Link
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.core.journal.codec import read_json
 from remit.core.journal.signing import Signer
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import PublishedMessage
+from remit.wire.payloads import HandedMessage, PublishedMessage
 from remit.wire.subjects import LOOPS_BUCKET, STREAM, TOLD, TRAJECTORIES_BUCKET, SubjectFamily, family_subjects
 
 CONSUMER = "remit-wire"

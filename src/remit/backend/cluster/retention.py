@@ -16,13 +16,13 @@ from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.logs.journal import ClusterJournal
 from remit.backend.cluster.logs.leases import ClusterLeases
-from remit.backend.cluster.logs.replica import ClusterReplica, told_refused, where
+from remit.backend.cluster.logs.log_copy import ClusterLogCopy, told_refused, where
 from remit.backend.cluster.logs.tail import from_header
 from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, unreachable
 from remit.backend.cluster.server.link import Link, entry
 from remit.backend.cluster.work.errand_queue import erase_errands
 from remit.backend.cluster.work.letters import ClusterInbox
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog
@@ -62,16 +62,16 @@ class Heads(Record):
 class ClusterHeadLog(FoldedHeadLog):
     """The heads that came with turns, and what was said of runs that are gone."""
 
-    def __init__(self, replica: ClusterReplica, link: Link) -> None:
-        super().__init__(replica)
-        self._ours = replica
-        self._gone = replica.gone
-        self._refused = replica.refused
+    def __init__(self, log_copy: ClusterLogCopy, link: Link) -> None:
+        super().__init__(log_copy)
+        self._ours = log_copy
+        self._gone = log_copy.gone
+        self._refused = log_copy.refused
         self._link = link
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """The heads of a run, in the order of their turns; those of one that is gone are kept with that word."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         place = self._gone.get(run_id)
         if place is None:
             return await self._heads.heads(run_id)
@@ -83,7 +83,7 @@ class ClusterHeadLog(FoldedHeadLog):
 
     async def refused(self, run_id: str) -> str:
         """What stands in the logs of a run and counts for nothing, in words."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return told_refused([one for name in (RUN, INBOX) for one in self._refused.get(log_subject(name + run_id), ())])
 
     async def losses(self) -> Losses:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -94,7 +94,7 @@ class ClusterHeadLog(FoldedHeadLog):
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """What was said of the deletion of a run."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._heads.deletion(run_id)
 
 
@@ -102,7 +102,7 @@ class Kept(Protocol):
     """What a store on JetStream holds of its runs."""
 
     link: Link
-    replica: ClusterReplica
+    log_copy: ClusterLogCopy
     journal: ClusterJournal
     blobs: ClusterBlobs
     snapshots: ClusterSnapshots
@@ -123,8 +123,8 @@ class ClusterRetention:
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to."""
         self._kept.link.expect_may_remove()
-        kept, journal = self._kept, self._kept.replica.journal
-        await kept.replica.refresh()
+        kept, journal = self._kept, self._kept.log_copy.journal
+        await kept.log_copy.refresh()
         if not journal.turns_of(run_id):
             return Removed()
         await refuse_open_parent(journal, run_id, kept.journal.firsts_of, self._last_turns)
@@ -150,8 +150,8 @@ class ClusterRetention:
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
         self._kept.link.expect_may_remove()
-        kept, journal = self._kept, self._kept.replica.journal
-        await kept.replica.refresh()
+        kept, journal = self._kept, self._kept.log_copy.journal
+        await kept.log_copy.refresh()
         ended, ill_listed = await proven(journal, ended_before_ms, kept.journal.firsts_of, self._last_turns)
         if dry_run:
             return await self._counted(ended, ill_listed)
@@ -183,7 +183,7 @@ class ClusterRetention:
     async def _last_turns(self, run_id: str) -> list[bytes]:
         """The turns of a run, the last one first, back to the one that ends it; all of them where none does."""
         found: list[bytes] = []
-        for reference in reversed(self._kept.replica.journal.turns_of(run_id)):
+        for reference in reversed(self._kept.log_copy.journal.turns_of(run_id)):
             found += await self._kept.journal.resolved([reference])
             if ended_at_ms(found[-1:]) is not None:
                 break
@@ -193,34 +193,34 @@ class ClusterRetention:
         """Keep these entries of inboxes no longer."""
         kept = self._kept
         by_run: dict[str, list[int]] = {}
-        long = {kept.replica.inbox[number].kept_as for number in numbers}
+        long = {kept.log_copy.inbox[number].kept_as for number in numbers}
         for number in numbers:
-            by_run.setdefault(kept.replica.inbox[number].run_id, []).append(number)
+            by_run.setdefault(kept.log_copy.inbox[number].run_id, []).append(number)
         for run_id, own in by_run.items():
-            await kept.replica.add(INBOX + run_id, encode_record(Cleared(tuple(own))))
+            await kept.log_copy.add(INBOX + run_id, encode_record(Cleared(tuple(own))))
             for number in own:
                 await kept.link.finish(kept.link.jet.remove(number))
-        await kept.replica.refresh()
+        await kept.log_copy.refresh()
         await self.drop(long)
 
     async def drop(self, digests: Collection[bytes]) -> None:
         """Remove what turns and letters were kept as that were too long for a message, where no other one is."""
-        replica = self._kept.replica
-        needed = {letter.kept_as for letter in replica.inbox.values()}.union(*replica.texts.values())
+        log_copy = self._kept.log_copy
+        needed = {letter.kept_as for letter in log_copy.inbox.values()}.union(*log_copy.texts.values())
         for digest in set(digests) - needed - {b""}:
             await self._kept.blobs.remove(digest)
 
     async def _remove(self, run_id: str) -> tuple[int, int]:
         """Remove a run that is held, after having signed for it; gives the numbers of turns and of inbox entries."""
-        kept, replica = self._kept, self._kept.replica
-        references = replica.journal.turns_of(run_id)
-        entries = sum(one.run_id == run_id for one in replica.inbox.values())
+        kept, log_copy = self._kept, self._kept.log_copy
+        references = log_copy.journal.turns_of(run_id)
+        entries = sum(one.run_id == run_id for one in log_copy.inbox.values())
         (last,) = await kept.journal.resolved(references[-1:])
         deletion = sign_deletion(
             kept.key.signer, run_id=run_id, seq=len(references) - 1, head=hash_turn(last), at_ms=self._now_ms()
         )
         heads = tuple(await kept.log.heads(run_id))
-        charge = replica.journal.ledger.charge_of(run_id)
+        charge = log_copy.journal.ledger.charge_of(run_id)
         gone = Gone(
             run_id,
             await kept.log.last(run_id),
@@ -228,8 +228,8 @@ class ClusterRetention:
             None if charge is None else replace(charge, is_open=False),
         )
         long = {where(reference).digest for reference in references}
-        long |= {letter.kept_as for letter in replica.inbox.values() if letter.run_id == run_id}
-        place = await kept.replica.add(GONE + run_id, encode_record(gone), encode_record(Heads(heads)))
+        long |= {letter.kept_as for letter in log_copy.inbox.values() if letter.run_id == run_id}
+        place = await kept.log_copy.add(GONE + run_id, encode_record(gone), encode_record(Heads(heads)))
         await self._purge(run_id, place)
         await self.untell(run_id)
         await erase_errands(kept.link, run_id)
@@ -252,19 +252,19 @@ class ClusterRetention:
     async def _purge_leftovers(self) -> None:
         """Purge what a process that was cut off left of runs that are gone, and of turns that were written anew."""
         kept = self._kept
-        for run_id, place in kept.replica.gone.items():
+        for run_id, place in kept.log_copy.gone.items():
             await self._purge(run_id, place)
-        for place in kept.replica.replaced:
+        for place in kept.log_copy.replaced:
             await kept.link.finish(kept.link.jet.remove(place))
 
     async def _counted(self, runs: Sequence[str], ill_listed: tuple[str, ...]) -> Removed:
         """What a collection would remove."""
-        replica, skipped = self._kept.replica, frozenset(runs)
-        left = {number for number, one in replica.inbox.items() if one.run_id in skipped}
-        unneeded = await self._unneeded([name for name in replica.journal.every_run() if name not in skipped])
+        log_copy, skipped = self._kept.log_copy, frozenset(runs)
+        left = {number for number, one in log_copy.inbox.items() if one.run_id in skipped}
+        unneeded = await self._unneeded([name for name in log_copy.journal.every_run() if name not in skipped])
         return Removed(
             runs=len(runs),
-            turns=sum(len(replica.journal.turns_of(run_id)) for run_id in runs),
+            turns=sum(len(log_copy.journal.turns_of(run_id)) for run_id in runs),
             texts=len(unneeded),
             text_bytes=sum(unneeded.values()),
             inbox_entries=len(left | self._long_settled()),
@@ -273,26 +273,26 @@ class ClusterRetention:
 
     def _long_settled(self) -> set[int]:
         until_ms = self._now_ms() - ANSWER_GRACE_MS
-        letters = self._kept.replica.inbox.items()
+        letters = self._kept.log_copy.inbox.items()
         return {number for number, one in letters if one.outcome is not None and one.settled_at_ms < until_ms}
 
     async def _unneeded(self, runs: Iterable[str]) -> dict[bytes, int]:
         """The texts that were put long ago and that no turn of these runs refers to, nor a letter, with their sizes."""
         needed = await self._mentioned_by(runs)
-        needed |= {letter.kept_as for letter in self._kept.replica.inbox.values()}
+        needed |= {letter.kept_as for letter in self._kept.log_copy.inbox.values()}
         old = await self._kept.blobs.put_before(self._now_ms() - TEXT_GRACE_MS)
         return {digest: old[digest] for digest in self._spared(old.keys() - needed)}
 
     def _spared(self, unneeded: Collection[bytes]) -> set[bytes]:
         """Of texts that no turn needs that counts here, those that none of a deployment elsewhere needs either."""
-        replica = self._kept.replica
-        return set() if replica.has_foreign_unread else set(unneeded) - replica.foreign_texts
+        log_copy = self._kept.log_copy
+        return set() if log_copy.has_foreign_unread else set(unneeded) - log_copy.foreign_texts
 
     async def _mentioned_by(self, runs: Iterable[str]) -> set[bytes]:
-        replica, found = self._kept.replica, set[bytes]()
+        log_copy, found = self._kept.log_copy, set[bytes]()
         for run_id in runs:
-            found |= replica.texts.get(run_id, set())
-            for data in await self._kept.journal.resolved(sorted(replica.unread.get(run_id, ()))):
+            found |= log_copy.texts.get(run_id, set())
+            for data in await self._kept.journal.resolved(sorted(log_copy.unread.get(run_id, ()))):
                 found |= set(digests_in(data))
         return found
 
@@ -310,8 +310,8 @@ class ClusterRedactions:
         find, by, why = finder_of(text, kind), check_person(by), covered(why)
         kept = self._kept
         kept.link.expect_may_remove()
-        await kept.replica.refresh()
-        journal, firsts_of = kept.replica.journal, kept.journal.firsts_of
+        await kept.log_copy.refresh()
+        journal, firsts_of = kept.log_copy.journal, kept.journal.firsts_of
         async with held_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
@@ -343,7 +343,7 @@ class ClusterRedactions:
         await kept.snapshots.forget(run_id)
         await self._retention.untell(run_id)
         await erase_errands(kept.link, run_id)
-        own = [number for number, one in kept.replica.inbox.items() if one.run_id == run_id]
+        own = [number for number, one in kept.log_copy.inbox.items() if one.run_id == run_id]
         letters = await kept.inbox.entries(own)
         await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})
         return turns, len(removed)
@@ -351,8 +351,8 @@ class ClusterRedactions:
     async def _rewrite(self, run_id: str, number: int, data: bytes) -> None:
         """Have these bytes stand for a turn, and the first removed."""
         kept, name = self._kept, RUN + run_id
-        original = kept.replica.places[run_id][number]
-        before = where(kept.replica.journal.turns_of(run_id)[number])
+        original = kept.log_copy.places[run_id][number]
+        before = where(kept.log_copy.journal.turns_of(run_id)[number])
         message = await self._message_of(run_id, number)
         turned = replace(message[1], kept_as=b"")
         if len(data) > CHUNK_BYTES:
@@ -360,15 +360,15 @@ class ClusterRedactions:
             await kept.blobs.put(turned.kept_as, data)
             data = b""
         anew = Rewritten(number, original, turned)
-        await kept.replica.write(entry(name, encode_record(anew), after=kept.replica.place(name), bulk=data))
+        await kept.log_copy.write(entry(name, encode_record(anew), after=kept.log_copy.place(name), bulk=data))
         await kept.link.finish(kept.link.jet.remove(message[0]))
-        kept.replica.texts[run_id].discard(before.digest)
+        kept.log_copy.texts[run_id].discard(before.digest)
         await self._retention.drop({before.digest})
 
     async def _message_of(self, run_id: str, number: int) -> tuple[Place, Turned]:
         """Where the entry of a turn stands, and what it says."""
         kept = self._kept
-        place = kept.replica.stands_at(run_id, number)
+        place = kept.log_copy.stands_at(run_id, number)
         stored = await kept.link.call(kept.link.jet.at(place))
         assert stored is not None, f"turn {number} of run {run_id} is in the index and not in the stream"
         said = decode_record(from_header(place, stored.subject, stored.headers).data, OfRun)
@@ -381,7 +381,7 @@ class ClusterRedactions:
                 yield digest, blob
 
 
-async def vanished(link: Link, replica: ClusterReplica) -> tuple[str, ...]:
+async def vanished(link: Link, log_copy: ClusterLogCopy) -> tuple[str, ...]:
     """The runs that something on the servers names and of which no turn is left, although no word says that they were removed.
 
     Named are they by their place in a session, by what they count for a tenant, by the word of one who may not remove them,
@@ -389,14 +389,14 @@ async def vanished(link: Link, replica: ClusterReplica) -> tuple[str, ...]:
     """
     told = await link.call(_told(link))
     # Whatever was named by now and is there is known by now.
-    await replica.refresh()
-    return tuple(sorted(run_id for run_id in told | replica.named if _is_gone(run_id, replica)))
+    await log_copy.refresh()
+    return tuple(sorted(run_id for run_id in told | log_copy.named if _is_gone(run_id, log_copy)))
 
 
-def _is_gone(run_id: str, replica: ClusterReplica) -> bool:
-    if replica.journal.turns_of(run_id) or run_id in replica.gone:
+def _is_gone(run_id: str, log_copy: ClusterLogCopy) -> bool:
+    if log_copy.journal.turns_of(run_id) or run_id in log_copy.gone:
         return False
-    return log_subject(RUN + run_id) not in replica.refused
+    return log_subject(RUN + run_id) not in log_copy.refused
 
 
 async def _told(link: Link) -> set[str]:

@@ -1,6 +1,6 @@
 """The store on JetStream: everything the runner asks of a backend, shared by any number of processes.
 
-Rule 1: the logs of the stream are all there is; every process folds their ends into an index of its own (replica.py).
+Rule 1: the logs of the stream are all there is; every process folds their ends into an index of its own (log_copy.py).
 Rule 2: keys and sealed values stay in the folder of the process, and never go to the server.
 """
 
@@ -13,7 +13,7 @@ from remit.backend.cluster.keys.signet import Signet
 from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.journal import ClusterFeed, ClusterJournal
 from remit.backend.cluster.logs.leases import ClusterLeases
-from remit.backend.cluster.logs.replica import ClusterReplica
+from remit.backend.cluster.logs.log_copy import ClusterLogCopy
 from remit.backend.cluster.retention import ClusterHeadLog, ClusterRedactions, ClusterRetention
 from remit.backend.cluster.server.address import read_address
 from remit.backend.cluster.server.jetstream import JetMessage
@@ -21,7 +21,7 @@ from remit.backend.cluster.server.link import LEASE_MS, Link
 from remit.backend.cluster.work.claim_words import ClusterClaims, claim_message
 from remit.backend.cluster.work.errand_queue import ErrandQueue
 from remit.backend.cluster.work.letters import ClusterBell, ClusterInbox
-from remit.backend.embedded.owner.keys import FileKey, login_key
+from remit.backend.embedded.owner.key_file import FileKey, login_key
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.store import FoldedCatalogue, FoldedHalts, FoldedIndex, FoldedLedger, FoldedReceipts
 from remit.core.home import expect_place
@@ -42,20 +42,20 @@ class ClusterStore:
         # Whether runs that are begun here are left to loop workers.
         self.leaves = leaves
         self.key = link.signet.key
-        replica = self.replica = ClusterReplica(link)
+        log_copy = self.log_copy = ClusterLogCopy(link)
         self.blobs = ClusterBlobs(link, now_ms)
         self.snapshots = ClusterSnapshots(link)
-        self.leases = ClusterLeases(link, replica)
-        self.journal = ClusterJournal(link, replica, self.blobs, now_ms)
-        self.feed = ClusterFeed(replica, self.journal)
+        self.leases = ClusterLeases(link, log_copy)
+        self.journal = ClusterJournal(link, log_copy, self.blobs, now_ms)
+        self.feed = ClusterFeed(log_copy, self.journal)
         self.bell = ClusterBell(link)
-        self.inbox = ClusterInbox(link, replica, self.blobs, now_ms)
-        self.catalogue = FoldedCatalogue(replica)
-        self.index = FoldedIndex(replica)
-        self.log = ClusterHeadLog(replica, link)
-        self.ledger = FoldedLedger(replica, replica)
-        self.receipts = FoldedReceipts(replica)
-        self.halts = FoldedHalts(replica)
+        self.inbox = ClusterInbox(link, log_copy, self.blobs, now_ms)
+        self.catalogue = FoldedCatalogue(log_copy)
+        self.index = FoldedIndex(log_copy)
+        self.log = ClusterHeadLog(log_copy, link)
+        self.ledger = FoldedLedger(log_copy, log_copy)
+        self.receipts = FoldedReceipts(log_copy)
+        self.halts = FoldedHalts(log_copy)
         self.seals = FileSeals(home, lambda: self.key.signer)
         self.signet = link.signet
         self.claims = ClusterClaims(link, self.signet)
@@ -90,7 +90,7 @@ class ClusterStore:
 
     def _offered_again(self, run_id: str, orders: Sequence[Command]) -> Iterator[JetMessage]:
         """What lets calls begin that were held back and are ordered again: written with the turn, so by its holder alone."""
-        seq = len(self.replica.journal.turns_of(run_id))
+        seq = len(self.log_copy.journal.turns_of(run_id))
         for command in orders:
             if isinstance(command, CallTool) and command.mutating and place_in_journal(command.id)[0] < seq:
                 yield claim_message(self.signet, run_id, command.id, Claim(ClaimWord.OFFERED, self.link.worker), None)
@@ -104,7 +104,7 @@ class ClusterStore:
 
     def refresh_now(self) -> None:
         """Know everything that was written by now, for a caller that cannot wait in an event loop."""
-        self.link.call_now(self.replica.refresh())
+        self.link.call_now(self.log_copy.refresh())
 
     def let_go(self) -> None:
         """Close a store that was only read, without an event loop."""

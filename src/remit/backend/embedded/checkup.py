@@ -26,9 +26,9 @@ from remit.backend.embedded.disk.disk_failures import (
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
 from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
 from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
-from remit.backend.embedded.owner.keys import KEY, load_signer, refuse_lost_key
+from remit.backend.embedded.owner.key_file import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.owner.losses import ill_listed_count, losses_in, refuse_cleared, refuse_emptied
-from remit.backend.embedded.owner.trusted_keys import TrustList, signers_in, standing_of
+from remit.backend.embedded.owner.trusted_stores import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_INDEX_LOST, STORE_LOG_DAMAGED
 from remit.observe.checkup import Check, CheckState

@@ -36,7 +36,7 @@ from remit.backend.embedded.head_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox, SQLiteReceipts
 from remit.backend.embedded.index import SQLiteIndex
 from remit.backend.embedded.journal import SQLiteFeed, SQLiteHalts, SQLiteJournal
-from remit.backend.embedded.owner.keys import FileKey, refuse_lost_key
+from remit.backend.embedded.owner.key_file import FileKey, refuse_lost_key
 from remit.backend.embedded.owner.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.redactions import SQLiteRedactions

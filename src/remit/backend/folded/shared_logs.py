@@ -10,7 +10,7 @@ Rule 3: what a run came to is written behind the turn that ends it. Where that w
 from typing import Protocol
 
 from remit.backend.folded.log import RUN, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed, session_log
-from remit.backend.folded.replica import Replica
+from remit.backend.folded.log_copy import LogCopy
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import START, AppendConflict, Place, QuotaConflict, RunListing, SessionConflict
 from remit.core.limits.quota import Charge, Reservation
@@ -27,8 +27,8 @@ class Holders(Protocol):
 class SharedLogs:
     """Sessions and tenants over logs."""
 
-    def __init__(self, replica: Replica, holders: Holders) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: LogCopy, holders: Holders) -> None:
+        self._log_copy = log_copy
         self._holders = holders
 
     async def claim(self, run_id: str, listing: RunListing) -> None:
@@ -42,18 +42,18 @@ class SharedLogs:
         """Count a run so for its tenant. One for which that fails every time is named as not counted, and counted again."""
         for _ in range(TRIES_MAX):
             name = TENANT + charge.tenant_id
-            if await self._is_next(name, Charged(charge, is_anew), self._replica.place(name)):
+            if await self._is_next(name, Charged(charge, is_anew), self._log_copy.place(name)):
                 return
-            await self._replica.refresh()
+            await self._log_copy.refresh()
 
     async def _claim_place(self, run_id: str, listing: RunListing) -> None:
         session, ordinal = (listing.tenant_id, listing.session_id), listing.ordinal
         name = session_log(*session)
         for _ in range(TRIES_MAX):
-            await self._replica.refresh()
+            await self._log_copy.refresh()
             # Another run that forestalls the holder may claim the place meanwhile: a claim stands behind what was known here.
-            place = self._replica.place(name)
-            holder = self._replica.claims.get(session, {}).get(ordinal, "")
+            place = self._log_copy.place(name)
+            holder = self._log_copy.claims.get(session, {}).get(ordinal, "")
             if holder == run_id:
                 return
             if holder and not await self._is_forestalled(holder):
@@ -63,11 +63,11 @@ class SharedLogs:
         raise SessionConflict(listing.session_id, ordinal)
 
     async def _reserve(self, run_id: str, tenant_id: str, wanted: Reservation) -> None:
-        ledger = self._replica.journal.ledger
+        ledger = self._log_copy.journal.ledger
         charge = Charge(run_id, tenant_id, wanted.at_ms, wanted.amounts, is_open=True)
         for _ in range(TRIES_MAX):
-            await self._replica.refresh()
-            place = self._replica.place(TENANT + tenant_id)
+            await self._log_copy.refresh()
+            place = self._log_copy.place(TENANT + tenant_id)
             try:
                 ledger.check_room(tenant_id, wanted, but=run_id)
             except QuotaConflict:
@@ -81,33 +81,33 @@ class SharedLogs:
     async def _is_room_made(self, tenant_id: str) -> bool:
         """Give back what runs have reserved that never begin; says whether there was any."""
         is_made = False
-        for charge in self._replica.journal.ledger.open_charges(tenant_id):
-            if await self._replica.journal.entry(charge.run_id) is None and await self._is_forestalled(charge.run_id):
+        for charge in self._log_copy.journal.ledger.open_charges(tenant_id):
+            if await self._log_copy.journal.entry(charge.run_id) is None and await self._is_forestalled(charge.run_id):
                 await self.keep(Charge(charge.run_id, tenant_id, charge.at_ms, ()))
                 is_made = True
         if is_made:
-            await self._replica.refresh()
+            await self._log_copy.refresh()
         return is_made
 
     async def _is_forestalled(self, run_id: str) -> bool:
         """Whether a run that has no turn never will; one that is not held is kept from it."""
-        replica = self._replica
-        if run_id in replica.forestalled:
+        log_copy = self._log_copy
+        if run_id in log_copy.forestalled:
             return True
-        if await replica.journal.entry(run_id) is not None or await self._holders.is_held(run_id):
+        if await log_copy.journal.entry(run_id) is not None or await self._holders.is_held(run_id):
             return False
         try:
-            await replica.log.append(RUN + run_id, encode_record(Forestalled()), START)
+            await log_copy.log.append(RUN + run_id, encode_record(Forestalled()), START)
         except AppendConflict:
-            await replica.refresh()
+            await log_copy.refresh()
         else:
-            replica.forestalled.add(run_id)
-        return run_id in replica.forestalled
+            log_copy.forestalled.add(run_id)
+        return run_id in log_copy.forestalled
 
     async def _is_next(self, name: str, record: Record, after: Place) -> bool:
         """Whether an entry could be written behind all that was known of its log when it was decided."""
         try:
-            await self._replica.log.append(name, encode_record(record), after)
+            await self._log_copy.log.append(name, encode_record(record), after)
         except AppendConflict:
             return False
         return True

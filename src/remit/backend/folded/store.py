@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, Unpack
 
-from remit.backend.folded.held_runs import HeldRuns, WatchedLeases
-from remit.backend.folded.journal import FoldedInbox, FoldedJournal
+from remit.backend.folded.journal import FoldedInbox, FoldedJournal, HeldRuns, WatchedLeases
 from remit.backend.folded.log import (
     HALT_LOG,
     RECEIPTS,
@@ -12,7 +11,7 @@ from remit.backend.folded.log import (
     Log,
     Written,
 )
-from remit.backend.folded.replica import ChargeWriter, Folds, Replica
+from remit.backend.folded.log_copy import ChargeWriter, Folds, LogCopy
 from remit.backend.folded.shared_logs import SharedLogs
 from remit.backend.memory.blobs import MemorySeals, MemorySnapshots
 from remit.backend.memory.checkup import MemoryCheckup
@@ -59,23 +58,23 @@ class FoldedStore:
     ) -> None:
         # Nothing is signed here without a signer.
         self.key = None if signer is None else MemoryKey(signer)
-        replica = Replica(log)
-        shared = SharedLogs(replica, leases)
+        log_copy = LogCopy(log)
+        shared = SharedLogs(log_copy, leases)
         self.leases = WatchedLeases(leases)
         self.blobs = blobs
         self.seals = seals or MemorySeals()
-        self.inbox = FoldedInbox(replica)
-        self.journal = FoldedJournal(log, replica, shared, self.inbox, self.leases)
-        self.feed = FoldedFeed(replica)
+        self.inbox = FoldedInbox(log_copy)
+        self.journal = FoldedJournal(log, log_copy, shared, self.inbox, self.leases)
+        self.feed = FoldedFeed(log_copy)
         self.bell = SilentBell()
-        self.catalogue = FoldedCatalogue(replica)
-        self.index = FoldedIndex(replica)
-        self.log = FoldedHeadLog(replica)
+        self.catalogue = FoldedCatalogue(log_copy)
+        self.index = FoldedIndex(log_copy)
+        self.log = FoldedHeadLog(log_copy)
         self.retention = self.redactions = FoldedRetention()
-        self.checkup = FoldedCheckup(replica)
-        self.ledger = FoldedLedger(replica, shared)
-        self.receipts = FoldedReceipts(replica)
-        self.halts = FoldedHalts(replica)
+        self.checkup = FoldedCheckup(log_copy)
+        self.ledger = FoldedLedger(log_copy, shared)
+        self.receipts = FoldedReceipts(log_copy)
+        self.halts = FoldedHalts(log_copy)
         self.snapshots = MemorySnapshots()
 
     async def close(self) -> None:
@@ -85,68 +84,68 @@ class FoldedStore:
 class FoldedFeed:
     """Turns in the order of their entries: every process that folds the same logs counts the same places."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: LogCopy) -> None:
+        self._log_copy = log_copy
 
     async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
         """The turns behind a place, oldest first, at most so many."""
-        await self._replica.refresh()
-        return await self._replica.journal.since(place, limit=limit)
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.since(place, limit=limit)
 
     async def end(self) -> Place:
         """The place of the newest turn."""
-        await self._replica.refresh()
-        return await self._replica.journal.end()
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.end()
 
 
 class FoldedCatalogue:
     """Which runs there are."""
 
-    def __init__(self, replica: Folds) -> None:
-        self._replica = replica
-        self._index = replica.journal
+    def __init__(self, log_copy: Folds) -> None:
+        self._log_copy = log_copy
+        self._index = log_copy.journal
 
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.entry(run_id)
 
     async def entries(self, **query: Unpack[RunQuery]) -> Sequence[RunEntry]:
         """The runs, newest first."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.entries(**query)
 
     async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.session(session_id, tenant_id=tenant_id)
 
     async def named(self, name: str, tenant_id: str) -> Sequence[RunEntry]:
         """The open runs of a tenant that agents elsewhere name so, newest first."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.named(name, tenant_id)
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.alike(likeness, limit=limit)
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The heads that came with the turns of a run."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.heads(run_id)
 
     async def last_head(self, run_id: str) -> SignedHead | None:
         """The last of them."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._index.last_head(run_id)
 
 
 class FoldedIndex:
     """Nothing here is kept that could be lost: everything is folded from the logs."""
 
-    def __init__(self, replica: Folds) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: Folds) -> None:
+        self._log_copy = log_copy
 
     async def mend(self) -> int:
         """Nothing is kept that could be damaged."""
@@ -154,8 +153,8 @@ class FoldedIndex:
 
     async def names(self) -> Sequence[str]:
         """Every run that has a turn."""
-        await self._replica.refresh()
-        return await self._replica.journal.names()
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.names()
 
     async def strike(self) -> Sequence[str]:
         """Nothing is listed but by its turns."""
@@ -163,8 +162,8 @@ class FoldedIndex:
 
     async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         """They are listed as their turns say, as ever; gives those that have not gone on meanwhile."""
-        await self._replica.refresh()
-        journal = self._replica.journal
+        await self._log_copy.refresh()
+        journal = self._log_copy.journal
         return [run.run_id for run in runs if len(journal.turns_of(run.run_id)) == run.turns]
 
     async def sum_up(self) -> None:
@@ -174,28 +173,28 @@ class FoldedIndex:
 class FoldedHeadLog:
     """The heads that came with turns, and nothing more: there is no log beside the logs."""
 
-    def __init__(self, replica: Folds) -> None:
-        self._replica = replica
-        self._heads = replica.journal.log
+    def __init__(self, log_copy: Folds) -> None:
+        self._log_copy = log_copy
+        self._heads = log_copy.journal.log
 
     async def last(self, run_id: str) -> SignedHead | None:
         """The head of the highest turn of a run that its signer signed."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._heads.last(run_id)
 
     async def doubt(self, run_id: str, last: int) -> str:
         """Why a later turn may have been known."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._heads.doubt(run_id, last)
 
     async def losses(self) -> Losses:
         """How heads and turns differ."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._heads.losses()
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The heads of a run, in the order of their turns."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._heads.heads(run_id)
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:
@@ -206,13 +205,13 @@ class FoldedHeadLog:
 class FoldedCheckup:
     """Looks at what the logs come to by now."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
-        self._checkup = MemoryCheckup(replica.journal, None, kept="in logs", lasts="they keep every entry")
+    def __init__(self, log_copy: LogCopy) -> None:
+        self._log_copy = log_copy
+        self._checkup = MemoryCheckup(log_copy.journal, None, kept="in logs", lasts="they keep every entry")
 
     async def look(self) -> Sequence[Check]:
         """How the store is."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
         return await self._checkup.look()
 
 
@@ -240,84 +239,84 @@ def _kept(what: str) -> StoreUnusable:
 class FoldedLedger:
     """What runs count for their tenants."""
 
-    def __init__(self, replica: Folds, shared: ChargeWriter) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: Folds, shared: ChargeWriter) -> None:
+        self._log_copy = log_copy
         self._shared = shared
 
     async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
         """What counts against each of these limits."""
-        await self._replica.refresh()
-        return await self._replica.journal.ledger.committed(tenant_id, limits)
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.ledger.committed(tenant_id, limits)
 
     async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
         """The runs of a tenant that are not counted as they stand."""
-        await self._replica.refresh()
-        return await self._replica.journal.ledger.uncounted(tenant_id, from_ms)
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.ledger.uncounted(tenant_id, from_ms)
 
     async def count(self, charges: Sequence[Charge]) -> None:
         """Count these runs so; one that stands otherwise by now is left out."""
         for charge in charges:
-            await self._replica.refresh()
-            entry = await self._replica.journal.entry(charge.run_id)
+            await self._log_copy.refresh()
+            entry = await self._log_copy.journal.entry(charge.run_id)
             if entry is not None and (entry.ending == "") is charge.is_open:
                 await self._shared.keep(charge, is_anew=True)
 
     async def tenants(self) -> Sequence[str]:
         """Every tenant that has runs here."""
-        await self._replica.refresh()
-        return await self._replica.journal.ledger.tenants()
+        await self._log_copy.refresh()
+        return await self._log_copy.journal.ledger.tenants()
 
 
 class FoldedReceipts:
     """What was done about the items of queues; of two for the same the first counts."""
 
-    def __init__(self, replica: Folds) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: Folds) -> None:
+        self._log_copy = log_copy
 
     async def keep(self, receipt: Receipt) -> None:
         """Keep a receipt."""
         for _ in range(TRIES_MAX):
             try:
-                await self._replica.log.append(RECEIPTS, encode_record(receipt), self._replica.place(RECEIPTS))
+                await self._log_copy.log.append(RECEIPTS, encode_record(receipt), self._log_copy.place(RECEIPTS))
             except AppendConflict:
-                await self._replica.refresh()
+                await self._log_copy.refresh()
                 continue
             return
         raise AppendConflict(RECEIPTS)
 
     async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
         """The receipts of a kind, oldest first."""
-        await self._replica.refresh()
-        return await self._replica.receipts.kept(kind)
+        await self._log_copy.refresh()
+        return await self._log_copy.receipts.kept(kind)
 
 
 class FoldedHalts:
     """The journal of halts, as it was when this process folded it last: that is at every turn that is written or read."""
 
-    def __init__(self, replica: Folds) -> None:
-        self._replica = replica
+    def __init__(self, log_copy: Folds) -> None:
+        self._log_copy = log_copy
 
     async def refresh(self) -> None:
         """Fold what was written by now."""
-        await self._replica.refresh()
+        await self._log_copy.refresh()
 
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number."""
-        return self._replica.halts.news(number)
+        return self._log_copy.halts.news(number)
 
     def since(self, number: int) -> Sequence[bytes]:
         """The entries after this number, oldest first."""
-        return self._replica.halts.since(number)
+        return self._log_copy.halts.since(number)
 
     def signed(self) -> tuple[int, bytes]:
         """The last entry that came with a head."""
-        return self._replica.halts.signed()
+        return self._log_copy.halts.signed()
 
     async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
         """Write the entry that follows this number, or raise AppendConflict."""
-        await self._replica.refresh()
-        if len(self._replica.halts.since(0)) != after:
+        await self._log_copy.refresh()
+        if len(self._log_copy.halts.since(0)) != after:
             raise AppendConflict(HALTS)
         written = encode_record(Written(data, head=head))
-        await self._replica.log.append(HALT_LOG, written, self._replica.place(HALT_LOG))
-        await self._replica.refresh()
+        await self._log_copy.log.append(HALT_LOG, written, self._log_copy.place(HALT_LOG))
+        await self._log_copy.refresh()

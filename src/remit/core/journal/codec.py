@@ -106,6 +106,14 @@ def redacted_in(data: bytes) -> RedactedTurn | None:
         return None
 
 
+def readable_turn(data: bytes) -> Turn | None:
+    """The turn in these bytes; None where they are damaged."""
+    try:
+        return decode_turn(data)
+    except InvariantBroken:
+        return None
+
+
 def turn_to_json(turn: Turn) -> bytes:
     """A turn as one line of JSON, for people and other programs; digests are in base64."""
     return msgspec.json.encode(turn, order="deterministic")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from remit.core.failure import InvariantBroken
 from remit.core.journal.arrivals import RunStarted
-from remit.core.journal.codec import decode_turn
+from remit.core.journal.codec import decode_turn, readable_turn
 from remit.core.journal.rulings import RunEnded
 from remit.core.run.manifest import lineage_of
 
@@ -57,13 +57,10 @@ def is_over(backwards: Iterable[bytes], before_ms: int) -> bool:
 
 def belonging_of(first: bytes) -> Belonging | None:
     """Where a run belongs by its first turn; None where that cannot be read."""
-    try:
-        arrival = decode_turn(first).arrival
-    except InvariantBroken:
+    turn = readable_turn(first)
+    if turn is None or not isinstance(turn.arrival, RunStarted):
         return None
-    if not isinstance(arrival, RunStarted):
-        return None
-    manifest = arrival.manifest
+    manifest = turn.arrival.manifest
     parent_id = "" if manifest.parent is None else manifest.parent.run_id
     if manifest.session is None:
         return Belonging(parent_id, lineage_of(manifest))

@@ -12,8 +12,8 @@ from remit.core.journal.versions import content_version
 from remit.core.limits.authority import Authority
 from remit.core.limits.budget import Budget, assign, budget_of
 from remit.core.limits.tool_policy import ASKING_CATEGORIES, StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.core.record import MadeByHand, field_values, once_a_record, replace
 from remit.core.work.goal import TaskClass
 

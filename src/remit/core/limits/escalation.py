@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from remit.core.failure import Ending, EscalationRoute
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads
 from remit.core.record import Record
 
 

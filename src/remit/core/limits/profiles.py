@@ -16,8 +16,8 @@ from remit.core.limits.boundary import TIER_MAX, At, Boundary, Condition, Decisi
 from remit.core.limits.budget import FIELDS, Budget, Dimension, uncharged, uncharged_in
 from remit.core.limits.escalation import Trigger
 from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.core.record import once_a_record
 
 BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"

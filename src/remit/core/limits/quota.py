@@ -16,8 +16,8 @@ from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.limits.budget import COUNTERS, FIELDS, LEASABLE, UNCHARGED, Budget, Caps, Charges, uncharged_caps
 from remit.core.record import MadeByHand, Record, replace
-from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.principal import tenant_problem
+from remit.core.run.request_checks import ID_CHARS_MAX
 
 QUOTA_INVALID = "QUOTA_INVALID"
 QUOTA_EXHAUSTED = "QUOTA_EXHAUSTED"

@@ -17,7 +17,7 @@ from remit.core.journal.versions import content_version
 from remit.core.limits.argument_paths import root_of
 from remit.core.limits.budget import FIELDS, LEASABLE, UNCHARGED, Dimension, uncharged_caps
 from remit.core.limits.flags import flag_problem
-from remit.core.limits.trust import UNTRUSTING, Trust
+from remit.core.limits.tool_trust import UNTRUSTING, Trust
 from remit.core.record import JsonObject, MadeByHand, Record, Text
 from remit.core.regex import regex
 

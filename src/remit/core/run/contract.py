@@ -3,7 +3,7 @@
 Rule 1: an adapter translates what it is given into a request and a response back; it adds nothing of its own.
 Rule 2: an empty list of tools means all that the boundary allows; none at all is `tool_choice` `none`.
 Rule 3: 0 means "not said" for `max_tokens`, `timeout_ms` and `top_p`; None for the temperature, since 0.0 is greedy.
-Rule 4: building a request checks nothing; core/run/envelope.py judges what may enter.
+Rule 4: building a request checks nothing; core/run/request_checks.py judges what may enter.
 Rule 5: ExecutionState and ExecutionContext are views of a run, made from its journal.
 """
 

@@ -9,8 +9,8 @@ Rule 3: a fact of the world is never SUCCESS from reasoning alone; the task clas
 
 from enum import StrEnum
 
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory, ToolDefinition
-from remit.core.limits.trust import Reads
 from remit.core.record import MadeByHand, Record
 
 # The whole of a share: confidences and relevances stand in records as millionths, since records hold no floats.

@@ -2,10 +2,10 @@
 
 from remit.core.run.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
 from remit.inference.answers.speech import mixed_speech, plain_speech
-from remit.inference.answers.wire_names import Wire
+from remit.inference.answers.vendor_names import VendorNames
 from remit.inference.anthropic.answer import MessagesAnswer
+from remit.inference.anthropic.request_body import body_of, sampling_of
 from remit.inference.anthropic.spec import ANTHROPIC, KEY_VARIABLE, VENDOR_HOST, read_place, spec_of
-from remit.inference.anthropic.wire import body_of, sampling_of
 from remit.inference.endpoint.faults import MESSAGES, EndpointPlace
 from remit.inference.endpoint.serving import NO_KEY, Server, check_reach, sendable
 from remit.inference.engine import Engine, StreamHandler
@@ -51,13 +51,13 @@ class AnthropicEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        wire = Wire(request)
-        request = wire.request
+        names = VendorNames(request)
+        request = names.request
         answer = MessagesAnswer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
         body = body_of(self._endpoint.model, request)
         if not self._is_vendor:
             body |= sampling_of(request)
-        return wire.restored(await self._server.answered(body, answer, on_chunk))
+        return names.restored(await self._server.answered(body, answer, on_chunk))
 
 
 def open_anthropic(rest: str, settings: EngineSettings) -> Engine:

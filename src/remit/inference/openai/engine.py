@@ -5,15 +5,15 @@ from types import MappingProxyType
 
 from remit.core.run.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
 from remit.inference.answers.speech import mixed_speech, plain_speech
-from remit.inference.answers.wire_names import Wire
+from remit.inference.answers.vendor_names import VendorNames
 from remit.inference.endpoint.faults import CHAT_COMPLETIONS, EndpointPlace
 from remit.inference.endpoint.serving import NO_KEY, Server, check_reach, sendable
 from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai.answer import ChatAnswer
 from remit.inference.openai.dialects import ANY, VENDOR, Dialect, dialect_with
+from remit.inference.openai.request_body import LIMIT, LIMIT_OF_VENDOR, body_of
+from remit.inference.openai.request_schema import is_tellable, open_format, strict_format
 from remit.inference.openai.spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
-from remit.inference.openai.wire import LIMIT, LIMIT_OF_VENDOR, body_of
-from remit.inference.openai.wire_schema import is_tellable, open_format, strict_format
 from remit.inference.prices import price_of
 from remit.inference.specs import EngineSettings
 
@@ -70,12 +70,12 @@ class OpenAIEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        wire = Wire(request)
-        request = wire.request
+        names = VendorNames(request)
+        request = names.request
         answer = ChatAnswer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
         model, told = self._endpoint.model, self._format_of
         body = body_of(model, request, limit=self._limit, format_of=told, dialect=self._dialect)
-        return wire.restored(await self._server.answered(body, answer, on_chunk))
+        return names.restored(await self._server.answered(body, answer, on_chunk))
 
 
 def open_openai(rest: str, settings: EngineSettings, known: Dialect | None = None) -> Engine:

@@ -25,8 +25,7 @@ from remit.core.limits.tools import MUTATING, ToolChoiceMode, ToolDefinition, ma
 from remit.core.run.manifest import Manifest, askers_of, has_scope, may_approve_own
 from remit.core.run.person import is_among
 from remit.core.work.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
-from remit.kernel.authority.attempts import HAPPENED_UNSEEN, done_unseen
-from remit.kernel.authority.policy import (
+from remit.kernel.authority.boundary_checks import (
     check_tool_alternative,
     check_tool_conditions,
     check_tool_rates,
@@ -39,6 +38,7 @@ from remit.kernel.authority.policy import (
     model_may_decide,
     needs_a_person,
 )
+from remit.kernel.authority.earlier_attempts import HAPPENED_UNSEEN, done_unseen
 from remit.kernel.authority.verdict import ALLOWED, Judgement, Verdict, ask_person, refuse
 from remit.kernel.budget.exhaustion import asked_when_spent
 from remit.kernel.budget.spend import lacking, tool_charges

@@ -26,8 +26,8 @@ from remit.core.run.contract import named_user
 from remit.core.schema.json_text import kept_value
 from remit.kernel.authority.call_flags import concerns_of, flags_now, people_in, persons_in, purchased_so_far
 from remit.kernel.authority.outside_paths import paths_outside
+from remit.kernel.graph.condition_view import clock_ms_used
 from remit.kernel.graph.expressions import GuardType, Program, compiled_condition, condition_holds, environment
-from remit.kernel.graph.view import clock_ms_used
 from remit.kernel.tally import Tally
 
 if TYPE_CHECKING:

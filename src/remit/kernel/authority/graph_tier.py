@@ -15,7 +15,7 @@ from remit.core.limits.tier import TIERS, Tier
 from remit.core.limits.tools import MUTATING, ToolDefinition
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import CHILD_KINDS, MODEL_KINDS, Edge, Graph, Node, NodeKind, NodeOutcome
-from remit.kernel.authority.policy import needs_a_person
+from remit.kernel.authority.boundary_checks import needs_a_person
 
 TIER_EXCEEDED = "TIER_EXCEEDED"
 # The doctrine's limit of nested tasks; beyond it a loop has no bound that a person could follow.

@@ -11,9 +11,9 @@ from remit.core.limits.tools import ToolDefinition, may_leave_reading
 from remit.core.limits.verification import OBSERVED_ONLY, verifier_of
 from remit.core.record import once_a_record
 from remit.core.run.manifest import Manifest, has_orders, lineage_root
+from remit.kernel.authority.boundary_checks import rates_of
 from remit.kernel.authority.call_flags import may_flag
 from remit.kernel.authority.conditions import looks_for_assertions
-from remit.kernel.authority.policy import rates_of
 from remit.kernel.budget.early_stop import floors_of
 from remit.kernel.budget.spend import tool_charges
 from remit.kernel.children import child_charges

@@ -15,8 +15,8 @@ from remit.core.limits.budget import Charges
 from remit.core.limits.queue import QUEUE_MARK
 from remit.core.record import replace
 from remit.core.run.messages import tool_message
-from remit.kernel.authority.attempts import is_done_unseen
-from remit.kernel.authority.proposed_calls import INVALID, failed_as, refused_as
+from remit.kernel.authority.call_rulings import INVALID, failed_as, refused_as
+from remit.kernel.authority.earlier_attempts import is_done_unseen
 from remit.kernel.results import notices
 from remit.kernel.results.doubt import is_in_doubt_besides
 from remit.kernel.results.endings import is_denial

@@ -18,10 +18,10 @@ from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
+from remit.kernel.graph.edge_conditions import parse_guard
 from remit.kernel.graph.expressions import Program, condition_holds
 from remit.kernel.graph.graph_checks import GraphFault, GraphProblem, find_problems
 from remit.kernel.graph.graph_walk import GraphLayout, lay_out
-from remit.kernel.graph.guards import parse_guard
 from remit.kernel.results.notices import tokens_bound
 
 # A plan whose steps vote among plans is three; who nests deeper has lost sight of what it costs.

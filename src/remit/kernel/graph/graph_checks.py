@@ -34,9 +34,9 @@ from remit.core.work.graph import (
     ToolRules,
 )
 from remit.core.work.values import ValueKind
+from remit.kernel.graph.edge_conditions import parse_guard
 from remit.kernel.graph.expressions import GuardRefused
 from remit.kernel.graph.graph_walk import GraphLayout, Moves, cycles, endless_moves, reach, reversed_moves
-from remit.kernel.graph.guards import parse_guard
 
 # A message shows a long path by its ends; the problem itself carries all of it.
 _NAMES_SHOWN_MAX = 8

@@ -15,8 +15,8 @@ from remit.core.journal.arrivals import Arrival, OutcomeJudged, ToolFailed, Tool
 from remit.core.journal.commands import AskHuman, AskPurpose, Packet
 from remit.core.journal.rulings import CallSettled, OutcomeContradicted, RunEnded
 from remit.core.journal.turn import KERNEL_VERSION, Turn
-from remit.kernel.authority.attempts import told_anew
-from remit.kernel.authority.proposed_calls import call_packet
+from remit.kernel.authority.call_rulings import call_packet
+from remit.kernel.authority.earlier_attempts import told_anew
 from remit.kernel.fold.apply import apply
 from remit.kernel.people.questions import ask_anew
 from remit.kernel.results.endings import has_outcome

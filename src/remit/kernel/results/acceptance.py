@@ -19,12 +19,12 @@ from remit.core.limits.verification import OBSERVED_ONLY
 from remit.core.schema.json_schema import code_of
 from remit.core.work.goal import PPM, Goal, TaskClass
 from remit.core.work.graph import EndingClass, Node, NodeKind, NodeOutcome
+from remit.kernel.authority.boundary_checks import condition_stop
 from remit.kernel.authority.call_flags import flags_now
-from remit.kernel.authority.policy import condition_stop
 from remit.kernel.budget.spend import lacking
+from remit.kernel.graph.condition_view import view_of
+from remit.kernel.graph.edge_conditions import parse_guard
 from remit.kernel.graph.expressions import condition_holds
-from remit.kernel.graph.guards import parse_guard
-from remit.kernel.graph.view import view_of
 from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
 from remit.kernel.results.feasible import given_up

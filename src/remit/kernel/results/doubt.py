@@ -22,8 +22,8 @@ from remit.core.journal.rulings import (
 )
 from remit.core.limits.boundary import At
 from remit.core.run.halt import HELD_BACK
-from remit.kernel.authority.attempts import ARGUMENTS_CHARS_MAX, attempts_at
-from remit.kernel.authority.policy import condition_stop
+from remit.kernel.authority.boundary_checks import condition_stop
+from remit.kernel.authority.earlier_attempts import ARGUMENTS_CHARS_MAX, attempts_at
 from remit.kernel.budget.spend import lacking
 from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for

@@ -22,8 +22,8 @@ from remit.kernel.authority.authorize import (
     is_within_depth,
     is_within_scopes,
 )
+from remit.kernel.authority.boundary_checks import needs_a_person
 from remit.kernel.authority.conditions import holds_always
-from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.authority.verdict import Judgement
 from remit.kernel.budget.spend import tool_charges
 from remit.kernel.results.proven_effects import times_committed

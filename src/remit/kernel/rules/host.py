@@ -19,7 +19,7 @@ from remit.core.journal.rulings import CallTaken, EffectUnallowed
 from remit.core.record import replace
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import CHECKS, authorize
-from remit.kernel.authority.proposed_calls import hold_call, issue_call, refuse_call
+from remit.kernel.authority.call_rulings import hold_call, issue_call, refuse_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.budget.spend import WORST_CHARGES
 from remit.kernel.results.endings import head_for, leave_untaken

@@ -25,7 +25,7 @@ from remit.core.run.messages import Message
 from remit.core.run.person import is_among, look_alike
 from remit.core.work.graph import Node, NodeKind, NodeOutcome
 from remit.kernel.authority.authorize import FIRM_CHECKS, authorize
-from remit.kernel.authority.proposed_calls import code_digest, issue_call, refuse_call, settle_call
+from remit.kernel.authority.call_rulings import code_digest, issue_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Verdict, refuse
 from remit.kernel.budget.spend import end_exhausted, lacking
 from remit.kernel.graph.join import join_outcome

@@ -34,9 +34,9 @@ from remit.core.record import replace
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.core.work.graph import Node, NodeOutcome
 from remit.kernel.authority.authorize import authorize
+from remit.kernel.authority.boundary_checks import condition_stop
 from remit.kernel.authority.call_flags import NO_FLAGS, Flags, declares_tests, settled_flags
-from remit.kernel.authority.policy import condition_stop
-from remit.kernel.authority.proposed_calls import INVALID, hold_call, issue_call, refuse_call, settle_call
+from remit.kernel.authority.call_rulings import INVALID, hold_call, issue_call, refuse_call, settle_call
 from remit.kernel.authority.verdict import ALLOWED, Judgement
 from remit.kernel.budget.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.budget.spend import settle_command

@@ -13,9 +13,9 @@ from typing import BinaryIO, TypeAlias, cast
 
 import msgspec
 
-from remit.core.failure import InvariantBroken, RemitError
+from remit.core.failure import RemitError
 from remit.core.journal.canonical import NotCanonical
-from remit.core.journal.codec import decode_turn, turn_to_json
+from remit.core.journal.codec import readable_turn, turn_to_json
 from remit.core.journal.signing import is_signed, signed_message
 from remit.core.journal.storage import SignedHead
 from remit.core.journal.turn import Turn
@@ -277,7 +277,7 @@ class _Check:
 
 def _digests(data: Sequence[bytes]) -> list[bytes]:
     """The digests of the long texts that these turns name, each once."""
-    turns = (_read(stored) for stored in data)
+    turns = (readable_turn(stored) for stored in data)
     return list(dict.fromkeys(reference.digest for turn in turns for reference in references(turn)))
 
 
@@ -300,20 +300,12 @@ def _body(
         logged=len(logged),
     )
     for seq, stored in enumerate(data):
-        yield TurnLine(seq, stored, msgspec.Raw(_reading(_read(stored))))
+        yield TurnLine(seq, stored, msgspec.Raw(_reading(readable_turn(stored))))
     for digest in digests:
         if (text := blob_of(digest)) is not None:
             yield BlobLine(digest, text)
     yield from (HeadLine(signed) for signed in heads)
     yield from (LoggedLine(signed) for signed in logged)
-
-
-def _read(stored: bytes) -> Turn | None:
-    """The turn in these bytes; a damaged one is exported as it is, so that the damage can be examined."""
-    try:
-        return decode_turn(stored)
-    except InvariantBroken:
-        return None
 
 
 def _reading(turn: Turn | None) -> bytes:

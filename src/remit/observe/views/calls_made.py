@@ -18,7 +18,7 @@ from remit.core.journal.commands import place_in_journal
 from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, Rung
 from remit.core.record import BlobRef, Text
 from remit.core.run.contract import CallStatus, ToolCallMade
-from remit.kernel.authority.attempts import is_done_unseen
+from remit.kernel.authority.earlier_attempts import is_done_unseen
 from remit.kernel.results.doubt import LOST, WITHHELD
 from remit.kernel.results.notices import HAPPENED
 from remit.kernel.results.proven_effects import cut_off_calls

@@ -27,8 +27,8 @@ from remit.core.run.manifest import Manifest
 from remit.core.run.signals import packet_id
 from remit.core.work.goal import Task
 from remit.core.work.graph import NodeKind
+from remit.kernel.authority.boundary_checks import needs_a_person
 from remit.kernel.authority.graph_tier import tier_of
-from remit.kernel.authority.policy import needs_a_person
 from remit.kernel.people.outdated import reasons_shown
 from remit.kernel.results.proven_effects import tools_uncommitted, tools_unverified
 from remit.kernel.results.tasks import task_of

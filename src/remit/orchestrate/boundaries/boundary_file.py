@@ -3,33 +3,76 @@
 Rule 1: a file says how it differs from the boundary it extends; without a word about that, from the standard one.
 Rule 2: an unknown key or value is refused by its place, never skipped.
 Rule 3: what is written of a boundary reads back as an equal one.
-Rule 4: a file may not call itself by the name of a boundary of the house unless it is that one.
+Rule 4: a file groups what a run may do by the six dimensions of a boundary; SHAPE is the whole of it, every key with the field
+        it fills, how it is read and how it is written.
+Rule 5: a list replaces the list of the boundary that is extended. Mappings are merged key by key.
+Rule 6: a file may not call itself by the name of a boundary of the house unless it is that one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+from remit.core.durations import said_duration
 from remit.core.failure import RequestRejected
 from remit.core.journal.codec import read_json, to_json
-from remit.core.limits.boundary import Boundary
-from remit.core.limits.budget import uncharged_in
-from remit.core.limits.profiles import BOUNDARY_INVALID, KNOWN, STANDARD, boundary_named, declared_boundary
-from remit.core.record import JsonObject, replace
-from remit.core.schema.strict_yaml import (
-    Place,
-    spelled_place,
-    write_yaml,
+from remit.core.limits.authority import Authority, authority_json, authority_of
+from remit.core.limits.boundary import (
+    TIER_MAX,
+    Boundary,
+    BoundaryMode,
+    DecisionRight,
+    Demanding,
+    Exhaustion,
+    Unverified,
 )
+from remit.core.limits.budget import FIELDS, UNCHARGED, Budget, Dimension, uncharged, uncharged_in
+from remit.core.limits.escalation import Trigger
+from remit.core.limits.profiles import BOUNDARY_INVALID, KNOWN, STANDARD, boundary_named, declared_boundary
+from remit.core.limits.tool_policy import StateWrite
+from remit.core.limits.tool_trust import Reads
+from remit.core.limits.tools import Effect, ToolCategory
+from remit.core.record import JsonObject, replace
+from remit.core.run.person import check_person
+from remit.core.schema.strict_yaml import Place, spelled_place, write_yaml
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
-from remit.orchestrate.boundaries.boundary_shape import SHAPE, BoundaryKey
-from remit.orchestrate.boundaries.boundary_values import JSON_SUFFIX, ValueReader, values_in
+from remit.orchestrate.boundaries.condition_entries import (
+    read_conditions,
+    read_intake,
+    read_rates,
+    read_tasks,
+    said_condition,
+    said_intake,
+    said_rate,
+    said_task_rule,
+)
+from remit.orchestrate.boundaries.value_reader import ALL, JSON_SUFFIX, ValueReader, said_dollars, values_in
 
 EXTENDS = "extends"
+# How a file without a gate of provenance says so. YAML reads the bare word as false.
+OFF = "off"
+# How a file says that purchases have no limit.
+NO_LIMIT = "none"
+_NO_KEYS: Mapping[str, "BoundaryKey"] = MappingProxyType({})
 _SUFFIXES = (".yaml", ".yml", JSON_SUFFIX)
-_NO_KEYS: Mapping[str, BoundaryKey] = MappingProxyType({})
+
+# Reads a value at its place, given what the boundary has so far; gives what it has from now on.
+_Read: TypeAlias = Callable[[ValueReader, Any, Place, Any], Any]
+
+
+class BoundaryKey(NamedTuple):
+    """One key of a file: the field it fills, how it is read, and how the field is said. None is not said.
+
+    Two spellings of one thing have one `slot`.
+    """
+
+    field: str
+    read: _Read
+    say: Callable[[Any], Any]
+    slot: str = ""
 
 
 def boundary_at(said: object) -> Boundary:
@@ -159,3 +202,188 @@ def _names_a_file(text: str) -> bool:
         return Path(text).is_file()
     except (OSError, ValueError):
         return False  # A text that no file can be called by.
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _or_all(value: Any) -> Any:
+    return ALL if value is None else value
+
+
+def _choices(field: str, kind: type[StrEnum]) -> BoundaryKey:
+    return BoundaryKey(field, lambda read, value, place, _: read.choices(value, kind, place), _as_is)
+
+
+def _choices_or_all(field: str, kind: type[StrEnum]) -> BoundaryKey:
+    return BoundaryKey(field, lambda read, value, place, _: read.choices_or_all(value, kind, place), _or_all)
+
+
+def _table(
+    field: str, keys: type[StrEnum] | tuple[str, ...], read_one: Callable[[ValueReader, Any, Place], str]
+) -> BoundaryKey:
+    """A mapping from known names, which replaces what the same names had."""
+
+    def read(reader: ValueReader, value: Any, place: Place, base: tuple[tuple[str, str], ...]) -> Any:
+        said = reader.block(value, tuple(keys), place)
+        return tuple({**dict(base), **{k: read_one(reader, v, (*place, k)) for k, v in said.items()}}.items())
+
+    return BoundaryKey(field, read, dict)
+
+
+def _cap(
+    name: str, read_one: Callable[[ValueReader, Any, Place], int], say: Callable[[int], Any], field: str = ""
+) -> BoundaryKey:
+    """A cap of the budget, under its own name or a friendlier one."""
+    field = field or name
+
+    def said(budget: Budget) -> Any:
+        amount = getattr(budget, field)
+        return None if amount is None else say(amount)
+
+    return BoundaryKey("budget", lambda r, v, p, budget: replace(budget, **{field: read_one(r, v, p)}), said, field)
+
+
+def _authority(reader: ValueReader, value: Any, place: Place, base: Authority | None) -> Authority | None:
+    if value is False or value == OFF:
+        return None
+    if not isinstance(value, dict):
+        raise reader.unfit(place, value, f"off, or a mapping with {', '.join(Authority.__struct_fields__)}")
+    said = reader.block(value, Authority.__struct_fields__, place)
+    inherited = authority_json(base or Authority())
+    if "orders" in said:
+        # `plan` is what `orders` was called before: who says one of them says both.
+        del inherited["plan"]
+    try:
+        return authority_of({**inherited, **said})
+    except RequestRejected as error:
+        raise reader.refusal((*place, str(error.details["key"])), error.message, {"cause": str(error.code)}) from None
+
+
+def _concerns(
+    reader: ValueReader, value: Any, place: Place, base: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise reader.unfit(place, value, "a mapping from a name such as 'regulated' to a list of tools")
+    said = {reader.text(name, place): reader.texts(tools, (*place, str(name))) for name, tools in value.items()}
+    return tuple({**dict(base), **said}.items())
+
+
+def _purchase_max(reader: ValueReader, value: Any, place: Place, base: int | None) -> int | None:
+    return None if value == NO_LIMIT else reader.whole(value, place)
+
+
+def _people(reader: ValueReader, value: Any, place: Place) -> tuple[str, ...]:
+    """Names of people, none of which hides anything."""
+    names = reader.texts(value, place)
+    for number, name in enumerate(names):
+        try:
+            check_person(name, spelled_place((*place, number)))
+        except RequestRejected as error:
+            raise reader.refusal((*place, number), error.message, error.details) from None
+    return names
+
+
+_ALLOWED = BoundaryKey("allowed_tools", lambda read, value, place, _: read.texts_or_all(value, place), _or_all)
+_EFFECTS = _choices("approval_effects", Effect)
+_PERMISSIONS = BoundaryKey("permissions", lambda read, value, place, _: read.texts(value, place), _as_is)
+_WAIT = BoundaryKey("approval_wait_ms_max", lambda read, value, place, _: read.duration_ms(value, place), said_duration)
+
+
+def _figure(name: str) -> BoundaryKey:
+    """A cap that nothing charges yet: 0, or what the boundary that is extended has."""
+
+    def read(reader: ValueReader, value: Any, place: Place, budget: Budget) -> Budget:
+        amount = reader.whole(value, place)
+        if amount and amount != getattr(budget, name):
+            raise reader.coded(place, uncharged(Dimension[name.upper()], spelled_place(place)))
+        return replace(budget, **{name: amount})
+
+    return BoundaryKey("budget", read, lambda budget: getattr(budget, name), name)
+
+
+_CLOCK, _MONEY = "wall_clock_ms", "inference_cost_microusd"
+_FIGURES = tuple(FIELDS[dimension] for dimension in UNCHARGED)
+_CAPS: Mapping[str, BoundaryKey] = {
+    **{name: _cap(name, ValueReader.whole, _as_is) for name in FIELDS if name not in (_CLOCK, _MONEY)},
+    **{name: _figure(name) for name in _FIGURES},
+    "wall_clock": _cap("wall_clock", ValueReader.duration_ms, said_duration, _CLOCK),
+    _CLOCK: _cap(_CLOCK, ValueReader.whole, lambda _: None),
+    "inference_cost_usd": _cap("inference_cost_usd", ValueReader.dollars, said_dollars, _MONEY),
+    _MONEY: _cap(_MONEY, ValueReader.whole, lambda amount: amount if said_dollars(amount) is None else None),
+}
+
+# Every key of a file, in the order in which files are written: the six dimensions of a boundary, and the gate.
+SHAPE: Mapping[str, BoundaryKey | Mapping[str, BoundaryKey]] = MappingProxyType(
+    {
+        "name": BoundaryKey("name", lambda read, value, place, _: read.text(value, place), _as_is),
+        "mode": BoundaryKey("mode", lambda read, value, place, _: read.choice(value, BoundaryMode, place), _as_is),
+        "self_approval": BoundaryKey(
+            "self_approval", lambda read, value, place, _: None if value is None else read.flag(value, place), _as_is
+        ),
+        "observations": {
+            "reads_max": BoundaryKey(
+                "reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is
+            ),
+            "trusted_hosts": BoundaryKey(
+                "trusted_hosts", lambda read, value, place, _: read.hosts(value, place), _as_is
+            ),
+            "identities": BoundaryKey("identities", lambda read, value, place, _: read.texts(value, place), _as_is),
+        },
+        "writes": _choices_or_all("writes", StateWrite),
+        "tools": {
+            "allowed": _ALLOWED,
+            "approval_effects": _EFFECTS,
+            "approval_categories": _choices("approval_categories", ToolCategory),
+            "four_eyes": _choices("four_eyes", ToolCategory),
+            "permissions": _PERMISSIONS,
+            "concerns": BoundaryKey("concerns", _concerns, lambda said: {name: list(tools) for name, tools in said}),
+            "purchase_max": BoundaryKey("purchase_max", _purchase_max, lambda said: NO_LIMIT if said is None else said),
+            "rates": BoundaryKey(
+                "rates",
+                lambda read, value, place, _: read_rates(read, value, place),
+                lambda rates: [said_rate(rate) for rate in rates],
+            ),
+            "unverified": BoundaryKey(
+                "unverified", lambda read, value, place, _: read.choice(value, Unverified, place), _as_is
+            ),
+            "demands": BoundaryKey(
+                "demands", lambda read, value, place, _: read.choice(value, Demanding, place), _as_is
+            ),
+        },
+        "decisions": {
+            "rights": _choices_or_all("decisions", DecisionRight),
+            "tier_max": BoundaryKey(
+                "tier_max", lambda read, value, place, _: read.whole(value, place, 1, TIER_MAX), _as_is
+            ),
+        },
+        "budget": {
+            **_CAPS,
+            "exhaustion": _table("exhaustion", FIELDS, lambda read, value, at: read.choice(value, Exhaustion, at)),
+            "wrap_up_tokens": BoundaryKey(
+                "wrap_up_tokens", lambda read, value, place, _: read.whole(value, place), _as_is
+            ),
+            "stops_early": BoundaryKey("stops_early", lambda read, value, place, _: read.flag(value, place), _as_is),
+            "release_by": BoundaryKey("release_by", lambda read, value, place, _: _people(read, value, place), _as_is),
+        },
+        "escalation": {
+            "queues": _table("queues", Trigger, lambda read, value, place: read.text(value, place)),
+            "on_silence": BoundaryKey("on_silence", lambda read, value, place, _: read.texts(value, place), _as_is),
+            "approval_wait": _WAIT,
+        },
+        "authority": BoundaryKey("authority", _authority, lambda said: OFF if said is None else authority_json(said)),
+        "intake": BoundaryKey("intake", read_intake, lambda said: [said_intake(one) for one in said]),
+        "tasks": BoundaryKey("tasks", read_tasks, lambda said: [said_task_rule(one) for one in said]),
+        "conditions": BoundaryKey("conditions", read_conditions, lambda said: [said_condition(one) for one in said]),
+    }
+)
+# How the guard's objects say some of it without the groups.
+FLAT: Mapping[str, BoundaryKey] = MappingProxyType(
+    {
+        "allowed_tools": _ALLOWED,
+        "approval_effects": _EFFECTS,
+        "permissions": _PERMISSIONS,
+        "approval_wait_ms_max": _WAIT,
+    }
+)

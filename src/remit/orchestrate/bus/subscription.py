@@ -23,7 +23,7 @@ from remit.core.run.run_events import (
     cursor_invalid,
     system_closed,
 )
-from remit.orchestrate.ports import Key
+from remit.orchestrate.ports import SigningKey
 
 if TYPE_CHECKING:
     from remit.orchestrate.bus.bus import Bus
@@ -284,7 +284,7 @@ class Cursors:
     that is made from the store's; a store without one has cursors for as long as its process lives.
     """
 
-    def __init__(self, key: Key | None) -> None:
+    def __init__(self, key: SigningKey | None) -> None:
         self._store_key = key
         self._secret = b""
 

@@ -18,9 +18,9 @@ from remit.core.record import JsonObject
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.kernel.state import RunState
 from remit.orchestrate.executors.errands import Sender, ToolErrand
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.setup.kit import FilterContext, ToolCallFilter
+from remit.tool.call.threads import call_user_code
 
 MODIFIED, FALLBACK = "a person gave it other arguments", "it is called in the place of a tool that is unavailable"
 

@@ -21,9 +21,9 @@ from remit.core.journal.commands import ForkRun
 from remit.core.journal.rulings import SessionEntryKept
 from remit.core.record import JsonObject, Record, replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.manifest import SESSION_ENTRIES_MAX, SessionLink
 from remit.core.run.messages import Message, Role, assistant_message
+from remit.core.run.request_checks import ID_CHARS_MAX
 from remit.core.schema.json_text import kept_value
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.exchange.conversation import Fetch

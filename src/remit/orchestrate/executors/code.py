@@ -48,7 +48,6 @@ from remit.orchestrate.executors.errands import (
 )
 from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, FilterSaid, Report, SiftedCall
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.inner_runs import inner_runs
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
@@ -60,6 +59,7 @@ from remit.orchestrate.patterns.redundant_graph import VOTE_MARK
 from remit.orchestrate.patterns.step_values import NoStepValue, converted, journaled_value, query_in
 from remit.orchestrate.patterns.voters import STRATEGIES, NoConsensus, elect, settled
 from remit.orchestrate.setup.kit import ContextProvider, Kit, ToolCallFilter
+from remit.tool.call.threads import call_user_code
 from remit.validate.breach import breach_text
 from remit.validate.check import Report as RulesReport
 from remit.validate.check import result_of

@@ -48,10 +48,10 @@ from remit.orchestrate.exchange.veil import Veil
 from remit.orchestrate.executors.errands import ModelErrand
 from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import ModelSaid, Report
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.setup.kit import Kit
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
+from remit.tool.call.threads import call_user_code
 
 MS_PER_SECOND = 1000
 

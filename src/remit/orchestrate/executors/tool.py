@@ -34,8 +34,7 @@ from remit.orchestrate.loop.halt_switch import HaltStands, halted, tool_scope
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.call.hooks import reconcile
 from remit.tool.call.outcomes import Performed, ToolFault
-from remit.tool.call.performing import Attempt, Late, perform
-from remit.tool.call.permit import Permit
+from remit.tool.call.performing import Attempt, Late, Permit, perform
 from remit.tool.call.threads import THREADS_MAX
 
 _MS_PER_S = 1_000

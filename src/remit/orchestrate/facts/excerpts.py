@@ -12,8 +12,8 @@ from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary, Condition
 from remit.core.limits.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, raised_by, says_tests_failed, values_under
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import ToolDefinition
-from remit.core.limits.trust import Reads
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.regex import regex
 from remit.core.run.contract import named_user

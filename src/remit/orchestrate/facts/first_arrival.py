@@ -14,10 +14,10 @@ from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.tools import TOOL_CALL_INVALID, ToolDefinition
 from remit.core.record import Record, once_a_record, replace, size_bytes
-from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.inference import CALL_HINT_BYTES_MAX
 from remit.core.run.manifest import Manifest
 from remit.core.run.messages import Message
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.core.work.graph import Graph
 from remit.kernel.results.notices import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate.facts.texts import Kept, clean, name, stored

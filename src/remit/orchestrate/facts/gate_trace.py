@@ -26,8 +26,8 @@ from remit.core.journal.rulings import ToolCallRefused
 from remit.core.journal.turn import Turn
 from remit.core.limits.authority import Authority
 from remit.core.limits.queue import QUEUE_MARK
+from remit.core.limits.tool_trust import READS_RANK, Reads
 from remit.core.limits.tools import Effect, ToolCall
-from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.run.manifest import Manifest, has_orders
 from remit.core.run.messages import Role
@@ -42,9 +42,9 @@ from remit.core.work.orders import (
     reads_of,
 )
 from remit.kernel.rules.tool import leaves_open
+from remit.orchestrate.facts.decided_calls import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.gate_facts import declared, found, usable_by
 from remit.orchestrate.facts.order_leases import used_by
-from remit.orchestrate.facts.proposals import Ordered, Proposals, calls_in
 from remit.orchestrate.facts.texts import Read
 from remit.provenance.call_log import Call
 from remit.provenance.gate import Gate, is_object, start

@@ -10,6 +10,8 @@ import re
 from typing import NamedTuple
 
 from remit.core.regex import regex
+from remit.core.secrets.secret_names import means_a_secret
+from remit.core.secrets.secret_search import secrets_in
 from remit.core.work.goal import TaskClass
 
 # A question is short; what is longer is mostly material.
@@ -125,3 +127,10 @@ def intent_of(words: str) -> Intent | None:
         if (found := pattern.search(said)) is not None:
             return Intent(task_class, found[0][:WHY_CHARS_MAX])
     return None
+
+
+def compile_for_requests() -> None:
+    """Load and compile now what the first request of a process is read by, so that it holds up no loop; it takes milliseconds."""
+    intent_of("")
+    means_a_secret("")
+    secrets_in("what every text is searched for")

@@ -14,7 +14,7 @@ from remit.core.journal.turn import Turn
 from remit.core.limits.tools import Effect
 from remit.core.work.orders import ORDERS_MAX, LeasedOrders, ways_of
 from remit.kernel.results.proven_effects import LEFT_MAX
-from remit.orchestrate.facts.proposals import calls_in
+from remit.orchestrate.facts.decided_calls import calls_in
 
 if TYPE_CHECKING:
     from remit.provenance.gate import Gate

@@ -11,7 +11,7 @@ from hashlib import sha256
 from unicodedata import normalize
 
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text, field_values
-from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.request_checks import ID_CHARS_MAX
 from remit.core.run.usage import TokenUsage
 
 # The longest error, reason or problem that is kept: enough for a stack of causes, too little to flood a context.

@@ -2,8 +2,7 @@
 
 from typing import Protocol
 
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import PublishedMessage
+from remit.wire.payloads import HandedMessage, PublishedMessage
 
 
 class Broker(Protocol):

@@ -63,11 +63,11 @@ from remit.wire.inbound import (
     signal_of,
     start_of_task,
 )
+from remit.wire.message_records import SignalMessage, TaskMessage, UserMessage, UserResponse, WireSignal
+from remit.wire.message_rules import ResponseType
 from remit.wire.payloads import WIRE_RULE_BROKEN
 from remit.wire.projections import loop_depth
 from remit.wire.replies import Destination, reply, sender_of
-from remit.wire.wire_records import SignalMessage, TaskMessage, UserMessage, UserResponse, WireSignal
-from remit.wire.wire_rules import ResponseType
 
 WIRE_MODEL_UNKNOWN = "WIRE_MODEL_UNKNOWN"
 WIRE_ID_TAKEN = "WIRE_ID_TAKEN"

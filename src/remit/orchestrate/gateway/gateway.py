@@ -24,11 +24,10 @@ from remit.orchestrate.gateway.key_room import SealedLine
 from remit.orchestrate.gateway.teller import KEPT_S, Identities, LoopTeller
 from remit.orchestrate.gateway.told_mark import ToldMark, expect_taken
 from remit.orchestrate.ports import Clock
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import delivered, posted
+from remit.wire.message_records import UserResponse
+from remit.wire.payloads import HandedMessage, delivered, posted
 from remit.wire.replies import Destination, refusal_response, sender_named
 from remit.wire.subjects import is_of_a_loop
-from remit.wire.wire_records import UserResponse
 
 WIRE_UNDELIVERABLE = "WIRE_UNDELIVERABLE"
 

@@ -33,11 +33,11 @@ from remit.orchestrate.gateway.folded_loops import FoldedLoop, FoldedLoops
 from remit.orchestrate.gateway.told_mark import ToldMark
 from remit.orchestrate.history.fork_run import awaits_resume
 from remit.wire.call_events import plainly_asked
+from remit.wire.message_records import AgentIdentity, AgentRequest, UserResponse, WireToolCall, WireToolResult
 from remit.wire.payloads import posted, trajectory_entry, written
 from remit.wire.projections import is_copied, loop_entity, trajectory_of, turn_messages
 from remit.wire.replies import Destination, destination_of, progressed, question_response, reply_of, streamed
 from remit.wire.subjects import LOOPS_BUCKET, TRAJECTORIES_BUCKET, token_of
-from remit.wire.wire_records import AgentIdentity, AgentRequest, UserResponse, WireToolCall, WireToolResult
 
 # By which key the agents that loops run as are known, by their roles.
 Identities: TypeAlias = Callable[[AgentRole], AgentIdentity]

@@ -11,8 +11,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical
 from remit.core.journal.signing import Signer, is_signed, signed_message
 from remit.core.record import digest_of
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import TYPE_HEADER, PublishedMessage
+from remit.wire.payloads import TYPE_HEADER, HandedMessage, PublishedMessage
 from remit.wire.subjects import SubjectFamily, is_of_a_loop
 
 WIRE_NOT_TAKEN = "WIRE_NOT_TAKEN"

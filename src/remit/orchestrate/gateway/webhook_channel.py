@@ -30,9 +30,8 @@ from remit.orchestrate.people.webhook import (
     signature_of,
 )
 from remit.orchestrate.ports import Clock
-from remit.wire.deliveries import HandedMessage
-from remit.wire.payloads import MESSAGE_BYTES_MAX, delivered, posted, read
-from remit.wire.wire_records import UserMessage, UserResponse
+from remit.wire.message_records import UserMessage, UserResponse
+from remit.wire.payloads import MESSAGE_BYTES_MAX, HandedMessage, delivered, posted, read
 
 CHANNEL_UNSIGNED = "CHANNEL_UNSIGNED"
 CHANNEL_FOREIGN = "CHANNEL_FOREIGN"

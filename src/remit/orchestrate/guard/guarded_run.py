@@ -66,8 +66,7 @@ def boundary_of_start(said: Any) -> Boundary:
         message = f"boundary={shown} cannot be used; use a name or a JSON object"
         raise RequestRejected(GUARD_BOUNDARY_INVALID, message, {"key": "boundary"})
     # Only those who write a boundary out pay for its reader.
-    from remit.orchestrate.boundaries.boundary_file import boundary_from
-    from remit.orchestrate.boundaries.boundary_shape import FLAT
+    from remit.orchestrate.boundaries.boundary_file import FLAT, boundary_from
 
     # Its options are refused under their own code.
     authority_of(said.get("authority"))

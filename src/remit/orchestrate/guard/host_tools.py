@@ -17,10 +17,10 @@ from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json, to_json
+from remit.core.limits.tool_trust import Trust
 from remit.core.limits.tools import RATE_MAX, TOOL_TIMEOUT_MS_DEFAULT, ToolCategory, ToolDefinition, check_definition
-from remit.core.limits.trust import Trust
 from remit.core.record import JsonObject, Record
-from remit.provenance.declarations import Declaration, KeyReader, declaration_of
+from remit.provenance.declarations import Declaration, ToolReader, declaration_of
 from remit.provenance.gate import opened_tools
 
 GUARD_TOOL_INVALID = "GUARD_TOOL_INVALID"
@@ -101,7 +101,7 @@ def _read(tools: list[Any], size_bytes: int) -> Toolset:
 def _definition(tool: Any) -> ToolDefinition:
     """What the kernel registers; the gate's own reader refuses what has no name or the wrong types."""
     declaration = declaration_of(tool)
-    read = KeyReader(tool, partial(_unfit, declaration.name))
+    read = ToolReader(tool, partial(_unfit, declaration.name))
     if unknown := sorted(set(tool) - KEYS):
         named = ", ".join(repr(key[:SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
         raise _rejected(declaration.name, f"declares {named}, which is unknown; use {', '.join(sorted(KEYS))}")
@@ -153,7 +153,7 @@ def _trust(declaration: Declaration, tool: JsonObject) -> Trust:
     )
 
 
-def _rate(read: KeyReader) -> tuple[int, int]:
+def _rate(read: ToolReader) -> tuple[int, int]:
     """At most so many calls within so many milliseconds, written as a list of both."""
     value = read.get("rate")
     if value is None:
@@ -165,7 +165,7 @@ def _rate(read: KeyReader) -> tuple[int, int]:
     raise read.unfit("rate", value, f"[calls, milliseconds], two whole numbers from 1, at most {RATE_MAX} calls")
 
 
-def _amount(read: KeyReader, key: str, fallback: int) -> int:
+def _amount(read: ToolReader, key: str, fallback: int) -> int:
     value = read.get(key)
     if value is None:
         return fallback

@@ -20,10 +20,10 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.codec import read_json, to_json
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
-from remit.core.run.envelope import ID_CHARS_MAX
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.person import check_no_secret, check_person
 from remit.core.run.principal import EVERY_TENANT, Principal, tenant_problem, tenant_seen
+from remit.core.run.request_checks import ID_CHARS_MAX
 from remit.core.schema.json_text import parse_with_oddities
 from remit.orchestrate.facts.texts import clean
 

@@ -56,7 +56,7 @@ from remit.inference.model_name import model_names
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.executors.reports import PERFORMED
 from remit.orchestrate.loop.signatures import head_of
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Key, Leases, Turns
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Leases, SigningKey, Turns
 from remit.tool.secrets.vault import NO_SECRETS
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Halts:
         clock: Clock,
         name_model: Callable[[str], str] = str,
         cover: Callable[[str], str] = covered,
-        key: Key | None = None,
+        key: SigningKey | None = None,
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
     ) -> None:
         self._log = log

@@ -28,8 +28,8 @@ from remit.core.journal.storage import (
     Warrant,
 )
 from remit.core.journal.turn import Turn
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import ToolCall
-from remit.core.limits.trust import Reads
 from remit.core.record import Text, replace
 from remit.core.run.manifest import Manifest
 from remit.core.work.goal import Task

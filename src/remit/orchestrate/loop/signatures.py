@@ -14,7 +14,7 @@ from remit.core.journal.signing import is_snapshot_signed, sign_head, sign_snaps
 from remit.core.journal.storage import Barrier, Place, RunListing, SignedHead, Snapshot, Stretch, Warrant
 from remit.core.record import replace
 from remit.observe.logs import run_fields
-from remit.orchestrate.ports import Journal, Key, Snapshots
+from remit.orchestrate.ports import Journal, SigningKey, Snapshots
 
 _NO_WARRANT = Warrant()
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class SignedJournal:
     """A journal that is given the signed heads of its turns."""
 
-    def __init__(self, journal: Journal, key: Key) -> None:
+    def __init__(self, journal: Journal, key: SigningKey) -> None:
         self._journal = journal
         self._key = key
 
@@ -52,7 +52,7 @@ class SignedJournal:
 class SignedSnapshots:
     """Snapshots that this deployment has signed."""
 
-    def __init__(self, snapshots: Snapshots, key: Key) -> None:
+    def __init__(self, snapshots: Snapshots, key: SigningKey) -> None:
         self._snapshots = snapshots
         self._key = key
 
@@ -72,18 +72,18 @@ class SignedSnapshots:
         return snapshot
 
 
-def head_of(key: Key | None, run_id: str, data: bytes, seq: int, ending: str = "") -> SignedHead | None:
+def head_of(key: SigningKey | None, run_id: str, data: bytes, seq: int, ending: str = "") -> SignedHead | None:
     """The signed head of turn number `seq`; None where nothing is signed."""
     if key is None:
         return None
     return sign_head(key.signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=ending)
 
 
-def signed_journal(journal: Journal, key: Key | None) -> Journal:
+def signed_journal(journal: Journal, key: SigningKey | None) -> Journal:
     """A journal whose turns are signed with a key; the journal itself where there is none."""
     return journal if key is None else SignedJournal(journal, key)
 
 
-def signed_snapshots(snapshots: Snapshots, key: Key | None) -> Snapshots:
+def signed_snapshots(snapshots: Snapshots, key: SigningKey | None) -> Snapshots:
     """Snapshots that are signed with a key; as they are where there is none."""
     return snapshots if key is None else SignedSnapshots(snapshots, key)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, SystemRequest
-from remit.core.run.envelope import ITERATIONS_MAX
+from remit.core.run.request_checks import ITERATIONS_MAX
 from remit.core.work.graph import (
     EXITS,
     STANDARD_RULES,

@@ -14,15 +14,15 @@ from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, Mode
-from remit.core.run.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.run.messages import Message
+from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.work.candidate import Candidate
 from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import AnyEngine, Engine
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
+from remit.tool.call.threads import call_user_code
 from remit.tool.registry import Registry
 
 PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"

@@ -20,9 +20,9 @@ from remit.core.journal.codec import to_json
 from remit.core.limits.tools import ToolChoiceMode, ToolDefinition, check_tool_choice
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, Mode, OutputContract, SystemRequest
-from remit.core.run.envelope import check_request
 from remit.core.run.inference import ModelRequest
 from remit.core.run.lifecycle import LifecycleState
+from remit.core.run.request_checks import check_request
 from remit.core.run.usage import TokenUsage
 from remit.core.schema.grammar_source import grammar_text
 from remit.core.schema.json_text import kept_value

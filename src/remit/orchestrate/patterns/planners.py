@@ -29,8 +29,8 @@ from remit.core.work.plan import (
 )
 from remit.inference.engine import AnyEngine
 from remit.inference.specs import engine_spec
-from remit.orchestrate.executors.user_code import call_user_code
 from remit.orchestrate.facts.texts import clean
+from remit.tool.call.threads import call_user_code
 
 PLAN_MISSING = "PLAN_MISSING"
 PLANNER_FAILED = "PLANNER_FAILED"

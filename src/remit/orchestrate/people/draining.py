@@ -21,7 +21,7 @@ from remit.core.journal.codec import to_json as written
 from remit.core.limits.queue import OK, Delivery, Receipt, ReceiptKind, is_ok
 from remit.core.record import JsonObject, Record
 from remit.core.run.approval import Approval, What
-from remit.core.run.envelope import ID_CHARS_MAX
+from remit.core.run.request_checks import ID_CHARS_MAX
 from remit.core.run.signals import Signal, UserSignal
 from remit.core.schema.json_text import KeyRepeated
 from remit.observe.logs import run_fields

@@ -15,7 +15,7 @@ from remit.core.limits.tools import ToolCategory
 from remit.core.schema.strict_yaml import Place, spelled_place
 from remit.core.work.goal import PPM, Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
-from remit.orchestrate.boundaries.boundary_values import MESSAGE_CHARS_MAX, ValueReader, values_in
+from remit.orchestrate.boundaries.value_reader import MESSAGE_CHARS_MAX, ValueReader, values_in
 
 _KEYS = ("statement", "task_class", "grounds", "required_actions", "criteria", "critical", "confidence")
 _CRITERION_KEYS = ("name", "guard", "judge", "only_warns")

@@ -18,14 +18,14 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD, declared_boundary
+from remit.core.limits.tool_trust import READS_RANK, Reads
 from remit.core.limits.tools import ToolCall
-from remit.core.limits.trust import READS_RANK, Reads
 from remit.core.record import Record, once_a_record, replace
-from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import Source
 from remit.core.run.messages import Message, Role
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step

@@ -16,18 +16,18 @@ from remit.core.limits.roles import instructed, narrowed_to
 from remit.core.limits.tools import ToolCall, validate_tools_allowed
 from remit.core.record import replace
 from remit.core.run.contract import Mode, SystemRequest
-from remit.core.run.envelope import ID_FIELDS, check_request
 from remit.core.run.manifest import Manifest, SessionLink, acting_for, make_manifest
 from remit.core.run.messages import Message
 from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
+from remit.core.run.request_checks import ID_FIELDS, check_request
 from remit.core.schema.grammar_source import grammar_text, names_grammar_file
 from remit.core.work.goal import Task, TaskSource
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan
 from remit.inference.specs import engine_spec
+from remit.kernel.authority.boundary_checks import check_tools
 from remit.kernel.authority.graph_tier import check_tier
 from remit.kernel.authority.intake import check_intake, prompt_of, task_named
-from remit.kernel.authority.policy import check_tools
 from remit.kernel.results.feasible import check_named
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.exchange.call_shape import check_shapes

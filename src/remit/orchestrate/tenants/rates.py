@@ -13,7 +13,7 @@ from remit.core.journal.commands import CallTool, Command, StartChild
 from remit.core.journal.proposed_call import OVER_RATE, ProposedCall
 from remit.core.limits.boundary import Rate
 from remit.core.record import Record, replace
-from remit.kernel.authority.policy import ANY_TOOL
+from remit.kernel.authority.boundary_checks import ANY_TOOL
 from remit.kernel.state import RunState, pinned
 
 # Of so many users it is remembered; before more are, those are forgotten whose calls do not count any more.

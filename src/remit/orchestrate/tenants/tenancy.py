@@ -22,7 +22,6 @@ from remit.core.limits.quota import QuotaStanding
 from remit.core.page import check_limit
 from remit.core.record import replace
 from remit.core.run.contract import GUARD_MODE, Mode
-from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.halt import HaltScope
 from remit.core.run.principal import (
     EVERY_TENANT,
@@ -35,6 +34,7 @@ from remit.core.run.principal import (
     sees,
     tenant_seen,
 )
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.core.run.run_events import Subject, expect_unreadable, system_closed
 from remit.orchestrate.bus.bus import Bus
 from remit.orchestrate.bus.subscription import Subscription

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from remit.core.limits.authority import Authority, Stakes
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect
-from remit.core.limits.trust import Reads
 from remit.core.record import replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import CODE, NUMBERS, base_of, day_of, supplies
@@ -33,9 +33,9 @@ from remit.provenance.origins.selection import (
 from remit.provenance.words.asked_effects import Plan, plan_with
 from remit.provenance.words.earlier import forgotten, supplying
 from remit.provenance.words.money import Meant, meant_for
-from remit.provenance.words.ordering import Ordering
 from remit.provenance.words.references import bare_link, is_link, references_in, spellings_of
 from remit.provenance.words.said_values import SaidClause, clauses_of
+from remit.provenance.words.tool_clauses import ToolClauses
 from remit.provenance.words.tool_words import ToolWords
 from remit.provenance.words.understood_clauses import ClauseRead, Reader
 from remit.provenance.words.user_words import Words, words_of_user
@@ -102,7 +102,7 @@ class Grounds:
         self.asking: Words = _read(self.prompts, tools, past)
         self.orders: tuple[OrderedEnd, ...] = orders_in(self.asking)
         self.plan: Plan = plan_with(self.asking, tools)
-        self.ordering = Ordering(self.asking, self.plan)
+        self.ordering = ToolClauses(self.asking, self.plan)
         self._clauses: dict[str, tuple[SaidClause, ...]] = {}
         self.reader = Reader(self.asking, self.plan, tools.known)
         self._readings: dict[str, tuple[ClauseRead, ...]] = {}

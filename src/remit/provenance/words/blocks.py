@@ -103,10 +103,10 @@ def own_words(message: str, effects: Set[str] = frozenset(), known: Set[str] = f
     own = _blanked(message, spans)
     for pattern in (_MAIL, _HEADERS):
         if found := pattern.search(own):
-            own = own[: found.start()] + _blank(own[found.start() :])
+            own = own[: found.start()] + blanked(own[found.start() :])
     own = _without_pointed_at(message, own, effects, known)
     if (found := _SIGNED.search(own)) is not None:
-        own = _blank(own[: found.end()]) + own[found.end() :]
+        own = blanked(own[: found.end()]) + own[found.end() :]
     return _without_passages(message, _without_given(message, own))
 
 
@@ -116,7 +116,7 @@ def _without_pointed_at(message: str, own: str, effects: Set[str], known: Set[st
         if (_points_ahead(found.group(), effects) or _works_on_text(found.group(), known)) and not _announces_block(
             message, own, found.end()
         ):
-            return own[: found.end()] + _blank(own[found.end() :])
+            return own[: found.end()] + blanked(own[found.end() :])
     return own
 
 
@@ -164,7 +164,7 @@ def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
     last = 0
     for start, end in sorted(spans):
         if end > last:
-            parts += [message[last : max(start, last)], _blank(message[max(start, last) : end])]
+            parts += [message[last : max(start, last)], blanked(message[max(start, last) : end])]
             last = end
     return "".join((*parts, message[last:]))
 
@@ -214,9 +214,10 @@ def _without_passages(message: str, own: str) -> str:
         rest = message[found.end() :]
         is_block = _announces_block(message, own, found.end())
         if len(rest.strip()) >= PASSAGE_CHARS_MIN and not is_block and not _ITEM.match(rest):
-            return own[: found.end()] + _blank(own[found.end() :])
+            return own[: found.end()] + blanked(own[found.end() :])
     return own
 
 
-def _blank(text: str) -> str:
+def blanked(text: str) -> str:
+    """A text of the same length in which nothing is said."""
     return _VISIBLE.sub(" ", text)

@@ -14,7 +14,7 @@ from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.moments import MONTHS, WEEKDAYS
 from remit.provenance.words.tool_words import ToolWords
 from remit.provenance.words.user_words import Words, words_of_user
-from remit.provenance.words.vocabulary import CURRENCIES, FUNCTION_WORDS, PAIRS, stem
+from remit.provenance.words.vocabulary import CURRENCIES, PAIRS, is_plain_word, stem
 
 # Of earlier messages this much is kept: half of what a prompt may have.
 EARLIER_CHARS_MAX = 100_000
@@ -63,7 +63,6 @@ def _addressed(asking: Words, plan: Plan, tools: ToolWords) -> Iterator[str]:
         word, before = tokens[place].text, tokens[place - 1].text.lower()
         behind = place - 2 if before in PAIRS else place - 1
         is_turned_to = behind in orders or before == "to"
-        is_plain = word.isalpha() and word.islower() and word not in FUNCTION_WORDS
         is_own = stem(word) not in known and word not in tools.introducing
-        if is_turned_to and is_plain and is_own and not tokens[place].opens:
+        if is_turned_to and is_plain_word(word) and is_own and not tokens[place].opens:
             yield word

@@ -24,6 +24,7 @@ from remit.provenance.words.vocabulary import (
     MODALS,
     PREPOSITIONS,
     QUESTIONS,
+    is_plain_word,
     stem,
 )
 
@@ -239,13 +240,9 @@ class _Sentence:
         inside = range(place + 1, end)
         return any(
             (word in MODALS and self._words.tokens[one].text == word)
-            or (word == "to" and one + 1 < end and self._is_plain(one + 1))
+            or (word == "to" and one + 1 < end and is_plain_word(self._words.tokens[one + 1].text))
             for one, word in ((one, self._lowered[one]) for one in inside)
         )
-
-    def _is_plain(self, place: int) -> bool:
-        text = self._words.tokens[place].text
-        return text.isalpha() and text.islower() and text not in FUNCTION_WORDS
 
     def _is_question(self, first: int) -> bool:
         word, after = (*self._lowered[first : min(first + 2, self._end)], "", "")[:2]

@@ -15,7 +15,7 @@ from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import NumberSaid
 from remit.provenance.words.moments import OFFSETS, WEEKDAYS, Moments, moments_in
-from remit.provenance.words.ordering import Ordering
+from remit.provenance.words.tool_clauses import ToolClauses
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
     COUNTS,
@@ -25,6 +25,7 @@ from remit.provenance.words.vocabulary import (
     NARROWING,
     PREPOSITIONS,
     SELF,
+    is_plain_word,
     name_words,
     stem,
 )
@@ -80,7 +81,7 @@ class SaidClause(Record):
     described: frozenset[str] = frozenset()
 
 
-def clauses_of(tool: str, words: Words, plan: Plan, ordering: Ordering) -> tuple[SaidClause, ...]:
+def clauses_of(tool: str, words: Words, plan: Plan, ordering: ToolClauses) -> tuple[SaidClause, ...]:
     """The clauses that order a tool, with what they give."""
     found = []
     for clause in ordering.clauses(tool):
@@ -126,7 +127,7 @@ def _rest(stop: int, words: Words, plan: Plan) -> Iterator[int]:
 def _described(words: Words, plan: Plan, places: list[int]) -> Iterator[str]:
     for place in places:
         before = words.tokens[place - 1].text if place and place - 1 not in plan.heads else ""
-        if _is_noun(words.tokens[place].text) and (_is_noun(before) or before.lower() in SELF):
+        if is_plain_word(words.tokens[place].text) and (is_plain_word(before) or before.lower() in SELF):
             yield stem(words.tokens[place].text)
 
 
@@ -217,14 +218,10 @@ def _nouns(words: Words, plan: Plan, start: int, end: int) -> frozenset[str]:
     place = bisect_left(words.ends, start + 1) - 1
     while place >= 0 and words.tokens[place].text.lower() in _NAMING and place not in plan.heads:
         place -= 1
-    if place >= 0 and place not in plan.heads and _is_noun(words.tokens[place].text):
+    if place >= 0 and place not in plan.heads and is_plain_word(words.tokens[place].text):
         return frozenset({stem(words.tokens[place].text)})
     behind = _WORD.match(words.own, end + 1)
-    return frozenset({stem(behind[0])}) if behind is not None and _is_noun(behind[0]) else frozenset()
-
-
-def _is_noun(text: str) -> bool:
-    return text.isalpha() and text.islower() and text not in FUNCTION_WORDS
+    return frozenset({stem(behind[0])}) if behind is not None and is_plain_word(behind[0]) else frozenset()
 
 
 def _is_denied(value: SaidValue, words: Words) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from remit.core.limits.authority import Stakes
-from remit.core.limits.trust import Repeat
+from remit.core.limits.tool_trust import Repeat
 from remit.core.record import JsonObject, Record
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration

@@ -27,7 +27,7 @@ from remit.provenance.words.atoms import (
     take_references,
     tokens_of,
 )
-from remit.provenance.words.blocks import own_words
+from remit.provenance.words.blocks import blanked, own_words
 from remit.provenance.words.moments import Moments, moments_in
 from remit.provenance.words.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.words.negation import negated_in
@@ -369,7 +369,7 @@ def words_of_user(
     `verbs` are the stems of what tools are asked with, `effects` those of the ones that change something.
     """
     read = [
-        _blank(text) if number in silent else own_words(text, effects, verbs) for number, text in enumerate(prompts)
+        blanked(text) if number in silent else own_words(text, effects, verbs) for number, text in enumerate(prompts)
     ]
     own = "\n\n".join(read)[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
@@ -416,16 +416,12 @@ def _start_of(stretch: tuple[int, int]) -> int:
     return stretch[0]
 
 
-def _blank(text: str) -> str:
-    return _VISIBLE.sub(" ", text)
-
-
 def _without(text: str, stretches: Iterable[tuple[int, int]]) -> str:
     """The text with these stretches, which come in order, blanked out."""
     parts: list[str] = []
     last = 0
     for start, end in stretches:
-        parts += [text[last:start], _blank(text[start:end])]
+        parts += [text[last:start], blanked(text[start:end])]
         last = end
     return "".join((*parts, text[last:]))
 

@@ -164,6 +164,11 @@ def _all_stems(name: str) -> frozenset[str]:
     return frozenset([stem(word) for word in name_words(name)])
 
 
+def is_plain_word(text: str) -> bool:
+    """Whether this is a word in small letters that is more than a function word."""
+    return text.isalpha() and text.islower() and text not in FUNCTION_WORDS
+
+
 def name_stems(name: str) -> frozenset[str]:
     """The stems of the words of an identifier, function words left out."""
     return _kept_stems(name) if len(name) <= _KEPT_CHARS_MAX else _stems(name)

@@ -3,9 +3,11 @@
 Rule 1: a check raises AssertionError and nothing else. What a backend raises where it should not is named, and its cause is kept.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar
+
+from remit.core.failure import RemitError
 
 # Opens what is checked.
 Open = TypeVar("Open")
@@ -32,3 +34,12 @@ def _in_words(check: Callable[[Open], Coroutine[Any, Any, None]]) -> Callable[[O
             ) from error
 
     return told
+
+
+async def refusal_code(work: Awaitable[object]) -> str:
+    """The code of a refusal; empty where there was none."""
+    try:
+        await work
+    except RemitError as error:
+        return error.code
+    return ""

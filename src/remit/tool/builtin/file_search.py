@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from remit.tool.builtin.refusal import ToolRefused
 from remit.tool.builtin.relative_path import joined_path, path_names
-from remit.tool.builtin.rooted import Root, folder_names
-from remit.tool.builtin.utf8_text import file_text
+from remit.tool.builtin.rooted import Root, file_text, folder_names
 from remit.tool.call.cancel_token import CancelToken
 
 # A search looks at so much and no more; each of these is seconds of work at worst.

@@ -15,8 +15,7 @@ from remit.core.limits.tools import Effect, ToolCategory
 from remit.tool.builtin.file_search import NEEDLE_CHARS_MAX, FoundLines, Search
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.relative_path import PATH_CHARS_MAX, joined_path
-from remit.tool.builtin.rooted import IfExists, Root, folder_names
-from remit.tool.builtin.utf8_text import FILE_NOT_TEXT, file_bytes, file_text
+from remit.tool.builtin.rooted import FILE_NOT_TEXT, IfExists, Root, file_bytes, file_text, folder_names
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.declare.decorator import Tool, tool
 

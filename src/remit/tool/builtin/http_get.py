@@ -14,8 +14,8 @@ from urllib.parse import urljoin
 
 from pydantic import Field
 
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.tool.builtin.http_client import INTERNET, Deadline, HttpAnswer, Reach, fetched
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.targets import URL_CHARS_MAX, AllowedHost, Target, target_of

@@ -8,6 +8,7 @@ Rule 4: what is looked at and what is written happens in one turn.
 Rule 5: a file is written under a name of its own, made durable and then renamed: no reader ever sees half of it. Calls of this
         process that write into one folder take turns, so that none overlooks what another has just done.
 Rule 6: no disk is filled to its end: runs have to write down what they do, and so have other programs.
+Rule 7: files are text in UTF-8; one that is none is refused and not guessed at.
 """
 
 import contextlib
@@ -37,6 +38,7 @@ _LOCKS = tuple(Lock() for _ in range(64))
 
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_NOT_FOUND = "FILE_NOT_FOUND"
+FILE_NOT_TEXT = "FILE_NOT_TEXT"
 FILE_NOT_REGULAR = "FILE_NOT_REGULAR"
 FILE_NOT_A_FOLDER = "FILE_NOT_A_FOLDER"
 FILE_IS_FOREIGN = "FILE_IS_FOREIGN"
@@ -304,3 +306,29 @@ def _reason(error: OSError) -> str:
 def _not_regular(path: str) -> ToolRefused:
     message = f"{quoted_value(path)} is no regular file but a folder, link, pipe or device; name a file"
     return ToolRefused(FILE_NOT_REGULAR, message)
+
+
+def file_text(data: bytes, path: str) -> str:
+    """The bytes of a file as text; refuses what is none."""
+    if b"\0" not in data:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            pass
+    message = f"{quoted_value(path)} is no text in UTF-8 but {len(data)} bytes of something else; name a text file"
+    raise ToolRefused(FILE_NOT_TEXT, message)
+
+
+def file_bytes(text: str, path: str) -> bytes:
+    """A text as the bytes of a file."""
+    if "\0" in text:
+        # What could not be read again is not written: files that hold it are programs and data.
+        raise ToolRefused(FILE_NOT_TEXT, f"the text for {quoted_value(path)} holds a NUL, which no text has; remove it")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ToolRefused(
+            FILE_NOT_TEXT, f"the text for {quoted_value(path)} holds a lone surrogate; remove it"
+        ) from None
+    assert len(data) <= FILE_BYTES_MAX, "a character takes four bytes at most"
+    return data

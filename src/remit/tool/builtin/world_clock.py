@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import Field
 
+from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
-from remit.core.limits.trust import Reads
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.declare.decorator import Tool, tool
 

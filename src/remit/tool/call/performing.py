@@ -8,11 +8,14 @@ Rule 4: whether a call has begun is known at any moment: of one that has not, no
 Rule 5: its gate is asked last whether the call may begin, and whether it had to wait for something since it was asked for.
         Leave that has gone stale when the function is to be entered is none: then nothing is called.
 Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
+Rule 7: leave to begin a call (a permit) goes stale: a process that stood still between the leave and the call (SIGSTOP, a
+        sleeping machine) does not make the call, since others may have taken it for gone. Both clocks are looked at.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from remit.core.failure import ErrorCode
@@ -23,7 +26,6 @@ from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
-from remit.tool.call.permit import PERMIT_S, Permit
 from remit.tool.call.threads import threads
 from remit.tool.declare.decorator import Tool
 from remit.tool.secrets.secret import Secret
@@ -39,6 +41,29 @@ KILL_GRACE_MS = 2_000
 
 # The outcome of a call that is not awaited any more; None if it has none, since its process was killed.
 Late: TypeAlias = "asyncio.Future[Performed | ToolFault | None]"
+
+
+# Less than half of what any run waits before it believes that a call which was claimed did not happen.
+PERMIT_S = 2.0
+
+
+class Permit:
+    """Leave to begin one call, counted from the moment before it was asked for."""
+
+    __slots__ = ("_monotonic_s", "_wall_s")
+
+    def __init__(self) -> None:
+        self._monotonic_s, self._wall_s = monotonic(), time()
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the leave was asked for, by the clock that went further."""
+        return max(monotonic() - self._monotonic_s, time() - self._wall_s)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the call may begin now."""
+        return self.age_s < PERMIT_S
 
 
 # Raises where a call may not begin any more; it is told whether the call had to wait. Gives leave that may go stale, or None.

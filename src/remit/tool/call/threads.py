@@ -6,6 +6,7 @@ Rule 3: work that has not begun can be withdrawn, and then nothing has happened.
 """
 
 import asyncio
+import inspect
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -93,3 +94,11 @@ def threads() -> Threads:
 @cache
 def _threads_of(pid: int) -> Threads:
     return Threads()
+
+
+async def call_user_code(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the user's gives: coroutines run on the loop, all else in a thread; an awaitable is awaited."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # whether it is async, not whether it is callable
+        return await function(*arguments)
+    said = await in_thread(function, *arguments)
+    return await said if inspect.isawaitable(said) else said

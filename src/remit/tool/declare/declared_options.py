@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from remit.core.failure import Ending, RequestRejected
 from remit.core.limits.authority import Stakes
+from remit.core.limits.tool_trust import Reads, Repeat, Trust
 from remit.core.limits.tools import TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory
-from remit.core.limits.trust import Reads, Repeat, Trust
 from remit.core.limits.verification import OBSERVED_ONLY, SCHEMA_VERIFIER
 from remit.core.record import JsonObject
 from remit.tool.declare.signature import invalid_definition

@@ -21,8 +21,7 @@ from remit.tool.builtin.files import (
     reading_tools,
 )
 from remit.tool.builtin.relative_path import FILE_PATH_INVALID
-from remit.tool.builtin.rooted import FILE_BYTES_MAX, FILE_NOT_FOUND
-from remit.tool.builtin.utf8_text import FILE_NOT_TEXT
+from remit.tool.builtin.rooted import FILE_BYTES_MAX, FILE_NOT_FOUND, FILE_NOT_TEXT
 from remit.tool.call.cancel_token import CancelToken, ToolCancelled
 from remit.tool.declare.decorator import Tool
 from tests.unit.tool.watching import called, content, fault

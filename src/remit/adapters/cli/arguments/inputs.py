@@ -22,7 +22,7 @@ from remit.core.limits.profiles import KNOWN
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.run.contract import SystemRequest
-from remit.core.run.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
+from remit.core.run.request_checks import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.strict_yaml import parse_yaml
 from remit.core.work.orders import ORDERS_INVALID, Order, orders_of

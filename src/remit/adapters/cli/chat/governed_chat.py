@@ -12,8 +12,7 @@ from remit.adapters.cli.answers.attendance import after_answer
 from remit.adapters.cli.answers.signal_delivery import at_rest, signal_from
 from remit.adapters.cli.arguments.inputs import prompt_from
 from remit.adapters.cli.chat.prompt_answers import PromptAnswer
-from remit.adapters.cli.screen.model_loading import shown_while_loading
-from remit.adapters.cli.screen.narration import Narrator
+from remit.adapters.cli.screen.narration import Narrator, shown_while_loading
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry
 from remit.core.limits.tools import ToolDefinition

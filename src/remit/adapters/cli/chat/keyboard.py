@@ -19,7 +19,7 @@ from types import ModuleType
 from remit.adapters.cli.arguments.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
 from remit.adapters.cli.screen.terminal import Aside, Terminal
 from remit.core.regular_file import expect_regular
-from remit.core.run.envelope import REQUEST_BYTES_MAX
+from remit.core.run.request_checks import REQUEST_BYTES_MAX
 from remit.core.secrets.secret_search import covered
 
 HISTORY_FILE = "chat_history"

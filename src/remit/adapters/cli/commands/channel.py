@@ -16,9 +16,9 @@ from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.failure import EXIT_OK
 from remit.core.run.lifecycle import Outcome
 from remit.observe.plain import printable_line
+from remit.wire.message_records import UserMessage, UserResponse
+from remit.wire.message_texts import moment
 from remit.wire.payloads import delivered, posted
-from remit.wire.wire_records import UserMessage, UserResponse
-from remit.wire.wire_texts import moment
 
 if TYPE_CHECKING:
     from remit.assemble_wire import Broker, ToldCheck

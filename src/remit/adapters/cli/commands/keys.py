@@ -15,7 +15,7 @@ from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.failure import EXIT_OK
 from remit.core.run.principal import EVERY_TENANT
 from remit.observe.plain import printable_line
-from remit.wire.wire_texts import moment
+from remit.wire.message_texts import moment
 
 if TYPE_CHECKING:
     from remit.assemble_wire import KeyRoom

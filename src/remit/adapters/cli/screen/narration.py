@@ -3,16 +3,17 @@
 Rule 1: streamed text is provisional: when the model is asked again, the user is told that it is void.
 Rule 2: children speak to their parents; only the run itself is heard.
 Rule 3: how far the run is hangs below its words on a terminal, and is gone at the end.
+Rule 4: that a model is being loaded is said in the log by the loader; here it is only shown, and the log stays as it was set.
 """
 
 import logging
 import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from remit.adapters.cli.event_loop import Interrupted, in_loop
 from remit.adapters.cli.screen.colours import Line
-from remit.adapters.cli.screen.model_loading import shown_while_loading
 from remit.adapters.cli.screen.progress import Progress
 from remit.adapters.cli.screen.terminal import Terminal, wants_colour
 from remit.adapters.cli.screen.widths import cells, fitted
@@ -23,6 +24,9 @@ from remit.observe.logs import correlation_of, run_logger
 from remit.observe.watcher import Meter
 
 _log = logging.getLogger(__name__)
+# Who loads models, and how each of its messages begins.
+LOADER = "remit.inference.local.server"
+BEGUN = "loading"
 
 
 class Teller(Protocol):
@@ -152,3 +156,32 @@ def tell(terminal: Terminal, line: Line) -> None:
         shown.append((kept, ink if is_coloured else ""))
         room = room - cells(kept) if kept == text else 0
     terminal.paint_beside(shown)
+
+
+class _Ear(logging.Handler):
+    """Passes on what is being loaded, and nothing once it is."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:  # type: ignore[explicit-override]  # Python 3.12 has the mark
+        """Hear one line of the log."""
+        text = record.getMessage()
+        self._show(text if text.startswith(BEGUN) else "")
+
+
+@contextmanager
+def shown_while_loading(show: Callable[[str], None]) -> Iterator[None]:
+    """Show what is being loaded for as long as this lasts."""
+    logger, ear = logging.getLogger(LOADER), _Ear(show)
+    level, propagates = logger.level, logger.propagate
+    logger.propagate = propagates and logger.isEnabledFor(logging.INFO)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(ear)
+    try:
+        yield
+    finally:
+        logger.removeHandler(ear)
+        logger.setLevel(level)
+        logger.propagate = propagates

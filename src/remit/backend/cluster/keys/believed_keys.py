@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from remit.backend.cluster.layout import PERFORM
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record
 from remit.wire.credentials import (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.keys.believed_keys import Keyring
 from remit.backend.cluster.layout import ANY, ENTRY, LOGS
-from remit.backend.embedded.owner.keys import FileKey
+from remit.backend.embedded.owner.key_file import FileKey
 from remit.core.journal.canonical import NotCanonical
 from remit.core.journal.signing import is_signed, signed_message
 from remit.core.journal.storage import Place

@@ -5,7 +5,7 @@ Rule 2: the server says whether a process is alive: its heartbeat is there, or h
 """
 
 from remit.backend.cluster.logs.entries import Mark
-from remit.backend.cluster.logs.replica import ClusterReplica
+from remit.backend.cluster.logs.log_copy import ClusterLogCopy
 from remit.backend.cluster.server.link import Link, entry
 from remit.backend.folded.log import RUN, TRIES_MAX
 from remit.core.journal.codec import encode_record
@@ -15,9 +15,9 @@ from remit.core.journal.storage import AppendConflict
 class ClusterLeases:
     """Leases of one process."""
 
-    def __init__(self, link: Link, replica: ClusterReplica) -> None:
+    def __init__(self, link: Link, log_copy: ClusterLogCopy) -> None:
         self._link = link
-        self._replica = replica
+        self._log_copy = log_copy
         self.lasts_ms = link.lease_ms
 
     async def take(self, run_id: str) -> int | None:
@@ -33,8 +33,8 @@ class ClusterLeases:
 
     async def renew(self, run_id: str, token: int) -> bool:
         """Whether the run is still held under this token; the heartbeat of the process is what holds it."""
-        await self._replica.refresh()
-        return token > 0 and self._replica.held_under(run_id) == token
+        await self._log_copy.refresh()
+        return token > 0 and self._log_copy.held_under(run_id) == token
 
     async def release(self, run_id: str, token: int) -> None:
         """Let a run go, where it is held under this token."""
@@ -47,36 +47,36 @@ class ClusterLeases:
 
     async def is_held(self, run_id: str) -> bool:
         """Whether a process that is alive holds a run."""
-        await self._replica.refresh()
-        worker, _ = self._replica.holders.get(run_id, ("", 0))
+        await self._log_copy.refresh()
+        worker, _ = self._log_copy.holders.get(run_id, ("", 0))
         if not worker:
             return False
         return worker == self._link.worker or await self._link.is_alive(worker)
 
     async def is_there(self, run_id: str) -> bool:
         """Whether a run has turns, and was not removed."""
-        await self._replica.refresh()
-        return bool(self._replica.journal.turns_of(run_id))
+        await self._log_copy.refresh()
+        return bool(self._log_copy.journal.turns_of(run_id))
 
     async def is_gone(self, run_id: str) -> bool:
         """Whether a run was deleted."""
-        await self._replica.refresh()
-        return run_id in self._replica.gone and not self._replica.journal.turns_of(run_id)
+        await self._log_copy.refresh()
+        return run_id in self._log_copy.gone and not self._log_copy.journal.turns_of(run_id)
 
     async def orphans(self) -> list[str]:
         """The runs that a process holds which is gone, those that were taken first before the others."""
-        await self._replica.refresh()
-        held = sorted(self._replica.holders.items(), key=lambda one: one[1][1])
+        await self._log_copy.refresh()
+        held = sorted(self._log_copy.holders.items(), key=lambda one: one[1][1])
         workers = {worker for _, (worker, _) in held if worker != self._link.worker}
         gone = {worker for worker in workers if not await self._link.is_alive(worker)}
         return [run_id for run_id, (worker, _) in held if worker in gone]
 
     async def is_driving(self) -> bool:
         """Whether any run is held."""
-        await self._replica.refresh()
-        workers = {worker for worker, _ in self._replica.holders.values() if worker}
+        await self._log_copy.refresh()
+        workers = {worker for worker, _ in self._log_copy.holders.values() if worker}
         return self._link.worker in workers or any([await self._link.is_alive(worker) for worker in workers])
 
     async def _mark(self, run_id: str, worker: str) -> int:
         name = RUN + run_id
-        return await self._replica.write(entry(name, encode_record(Mark(worker)), after=self._replica.place(name)))
+        return await self._log_copy.write(entry(name, encode_record(Mark(worker)), after=self._log_copy.place(name)))

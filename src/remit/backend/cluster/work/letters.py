@@ -16,7 +16,7 @@ from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
 from remit.backend.cluster.logs.chunks import ClusterBlobs
 from remit.backend.cluster.logs.entries import Answered, Left
-from remit.backend.cluster.logs.replica import ClusterReplica
+from remit.backend.cluster.logs.log_copy import ClusterLogCopy
 from remit.backend.cluster.server.jetstream import Stored
 from remit.backend.cluster.server.link import Link
 from remit.backend.folded.log import HALT_LOG, INBOX, RUN, TRIES_MAX, LogEntry
@@ -31,9 +31,9 @@ EAR_S_MAX = 0.5
 class ClusterInbox:
     """Inboxes on JetStream. The number of an entry is its place."""
 
-    def __init__(self, link: Link, replica: ClusterReplica, blobs: ClusterBlobs, now_ms: Callable[[], int]) -> None:
+    def __init__(self, link: Link, log_copy: ClusterLogCopy, blobs: ClusterBlobs, now_ms: Callable[[], int]) -> None:
         self._link = link
-        self._replica = replica
+        self._log_copy = log_copy
         self._blobs = blobs
         self._now_ms = now_ms
 
@@ -44,17 +44,17 @@ class ClusterInbox:
             left = Left(left.at_ms, digest_of(data))
             await self._blobs.put(left.kept_as, data)
             data = b""
-        return await self._replica.add(INBOX + run_id, encode_record(left), data)
+        return await self._log_copy.add(INBOX + run_id, encode_record(left), data)
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
         """Entries after this number that are not settled."""
-        await self._replica.refresh()
-        letters = self._replica.inbox
+        await self._log_copy.refresh()
+        letters = self._log_copy.inbox
         return await self.entries([number for number, one in letters.items() if number > after and one.outcome is None])
 
     async def entries(self, numbers: Sequence[int]) -> list[InboxEntry]:
         """These entries with their bytes."""
-        letters = self._replica.inbox
+        letters = self._log_copy.inbox
         short = [number for number in numbers if not letters[number].kept_as]
         stored = await self._link.call(self._link.jet.many(short, f"{LOGS}inbox.>")) if short else {}
         found = []
@@ -68,21 +68,21 @@ class ClusterInbox:
     async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
         """Say that an entry was heard or refused; the first word stays."""
         for _ in range(TRIES_MAX):
-            await self._replica.refresh()
-            letter = self._replica.inbox.get(number)
+            await self._log_copy.refresh()
+            letter = self._log_copy.inbox.get(number)
             if letter is None or letter.outcome is not None:
                 return
             name, said = INBOX + letter.run_id, Answered(number, code, message, self._now_ms())
             try:
-                await self._link.append(name, encode_record(said), self._replica.place(name))
+                await self._link.append(name, encode_record(said), self._log_copy.place(name))
             except AppendConflict:
                 continue
             return
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry."""
-        await self._replica.refresh()
-        letter = self._replica.inbox.get(number)
+        await self._log_copy.refresh()
+        letter = self._log_copy.inbox.get(number)
         return None if letter is None else letter.outcome
 
 

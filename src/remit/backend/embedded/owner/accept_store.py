@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from remit.backend.embedded.disk.database import DATABASE
-from remit.backend.embedded.owner.trusted_keys import Trusted, TrustList, owner_of, signers_in, standing_of
+from remit.backend.embedded.owner.trusted_stores import Trusted, TrustList, owner_of, signers_in, standing_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.ended import ending_of

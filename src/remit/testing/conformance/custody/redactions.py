@@ -9,7 +9,6 @@ seen with a disk of your own.
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from remit.core.failure import RemitError
 from remit.core.journal.arrivals import FeedbackGiven
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn, redacted_in
 from remit.core.journal.signing import is_redaction_signed
@@ -19,7 +18,7 @@ from remit.core.record import BlobRef, Text, digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
 from remit.testing.conformance.custody.retention import START_MS, OpenStore, Time
-from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import RUN, add
 
 RedactionsCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
@@ -118,7 +117,7 @@ async def a_run_that_is_driven_is_not_redacted(open_store: OpenStore) -> None:
         await _run(store, "root", WORDS)
         await _run(store, "child", WORDS, parent_id="root")
         token = await store.leases.take("child") or 0
-        code = await _refused(store.redactions.redact("root", text=WORDS, by="ann", why="x"))
+        code = await refusal_code(store.redactions.redact("root", text=WORDS, by="ann", why="x"))
         assert code == "STORE_BUSY", f"a family of which one is driven was refused with {code!r}"
         assert not await _is_redacted(store, "root"), "a family was refused, and some of it is redacted"
         assert not await store.leases.is_held("root"), "a redaction that was refused holds the run still"
@@ -131,7 +130,7 @@ async def a_kind_that_nobody_knows_is_refused(open_store: OpenStore) -> None:
     """Before anything is looked at."""
     async with open_store(Time().now_ms) as store:
         await _run(store, RUN, WORDS)
-        code = await _refused(store.redactions.redact(RUN, kind="nothing", by="ann", why="x"))
+        code = await refusal_code(store.redactions.redact(RUN, kind="nothing", by="ann", why="x"))
         assert code == "PATTERN_UNKNOWN", f"a kind of secret that there is not was refused with {code!r}"
 
 
@@ -192,12 +191,3 @@ async def _is_kept(store: Store, text: str) -> bool:
     except BlobMissing:
         return False
     return True
-
-
-async def _refused(work: Coroutine[Any, Any, Redacted]) -> str:
-    """The code of a refusal; empty where there was none."""
-    try:
-        await work
-    except RemitError as error:
-        return error.code
-    return ""

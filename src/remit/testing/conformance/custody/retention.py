@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.failure import Ending, RemitError
+from remit.core.failure import Ending
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import is_deletion_signed
 from remit.core.journal.storage import (
@@ -31,7 +31,7 @@ from remit.core.limits.quota import NEVER_MS, Committed, Limit, Period, Reservat
 from remit.core.record import digest_of
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens an empty store that has a key and goes by this clock, and closes it afterwards.
@@ -111,7 +111,7 @@ async def a_child_whose_parent_is_open_stays(open_store: OpenStore) -> None:
     """Its parent still asks for it. Once that has ended, the child may go, and the parent stays."""
     async with open_store(Time().now_ms) as store:
         await _family(store, parent_ending="")
-        code = await _refused(store.retention.delete("child"))
+        code = await refusal_code(store.retention.delete("child"))
         assert code == PARENT_OPEN, f"a child whose parent is open was refused with {code!r}"
         assert len(await store.catalogue.entries()) == 3, "a child was refused, and some of its family is gone"
         await add(signed_journal(store.journal, store.key), "root", last_turn(START_MS), Barrier("SUCCESS"))
@@ -125,7 +125,7 @@ async def a_family_that_is_driven_stays_whole(open_store: OpenStore) -> None:
     async with open_store(Time().now_ms) as store:
         await _family(store)
         token = await store.leases.take("grandchild") or 0
-        code = await _refused(store.retention.delete("root"))
+        code = await refusal_code(store.retention.delete("root"))
         assert code == "STORE_BUSY", f"a family of which one is driven was refused with {code!r}"
         assert len(await store.catalogue.entries()) == 3, "a family was refused, and some of it is gone"
         assert await store.log.deletion("root") is None, "a run that was not deleted is logged as deleted"
@@ -204,7 +204,7 @@ async def a_session_goes_on_after_its_newest_run_was_deleted(open_store: OpenSto
         await store.retention.delete("run1")
         left = [entry.run_id for entry in await store.catalogue.session("session")]
         assert left == ["run0"], f"the second run of a session was deleted, and it holds {left}"
-        code = await _refused(_run(store, "rival", listing=RunListing(1, session_id="session", ordinal=0)))
+        code = await refusal_code(_run(store, "rival", listing=RunListing(1, session_id="session", ordinal=0)))
         assert code, "a run was deleted, and the place of another is free"
         await _run(store, "again", listing=RunListing(1, session_id="session", ordinal=1))
         left = [entry.run_id for entry in await store.catalogue.session("session")]
@@ -344,7 +344,7 @@ async def only_what_is_beneath_a_run_by_its_turns_goes_with_it(open_store: OpenS
         await _told(store, "open", RunListing(1), listed=RunListing(1), ending="", listed_ending="SUCCESS")
         beneath = RunListing(1, parent_id="open", lineage=("open",))
         await _told(store, "child", beneath, listed=RunListing(1))
-        code = await _refused(store.retention.delete("child"))
+        code = await refusal_code(store.retention.delete("child"))
         assert code == PARENT_OPEN, f"a child whose parent is open by its turns was refused with {code!r}"
 
 
@@ -466,12 +466,3 @@ async def _kept(store: Store, *texts: bytes) -> list[bytes]:
         except BlobMissing:
             continue
     return found
-
-
-async def _refused(work: Coroutine[Any, Any, Removed | None]) -> str:
-    """The code of a refusal; empty where there was none."""
-    try:
-        await work
-    except RemitError as error:
-        return error.code
-    return ""

@@ -30,7 +30,7 @@ from remit.core.record import digest_of
 from remit.core.run.halt import HALTS
 from remit.orchestrate.loop.signatures import signed_journal
 from remit.orchestrate.ports import Store
-from remit.testing.conformance.in_words import in_words
+from remit.testing.conformance.in_words import in_words, refusal_code
 from remit.testing.conformance.sample_turns import OTHER, RUN, add, first_turn, last_turn
 
 # Opens one store twice, and closes both afterwards.
@@ -202,7 +202,7 @@ async def a_lease_of_one_handle_is_seen_by_the_other(open_twice: OpenTwice) -> N
         # A lease that cannot expire is fenced by its own process.
         assert later > token or not one.leases.lasts_ms, "the lease of the other handle has an older token"
         await add(other.journal, RUN, b"later", warrant=Warrant(later))
-        code = await _refused(one.journal.append(RUN, b"stale", place, warrant=Warrant(token)))
+        code = await refusal_code(one.journal.append(RUN, b"stale", place, warrant=Warrant(token)))
         assert code, "a turn was written under a lease that went to the other handle"
         await other.leases.release(RUN, later)
 
@@ -233,15 +233,6 @@ async def who_has_read_before_the_other_wrote_is_refused(open_twice: OpenTwice) 
 
 def _listing(session_id: str = "", reserves: Reservation | None = None) -> RunListing:
     return RunListing(1, tenant_id="acme", session_id=session_id, reserves=reserves)
-
-
-async def _refused(work: Awaitable[object]) -> str:
-    """The code of a refusal; empty where there was none."""
-    try:
-        await work
-    except RemitError as error:
-        return error.code
-    return ""
 
 
 TWO_HANDLES_CHECKS: Sequence[TwoHandlesCheck] = in_words(
