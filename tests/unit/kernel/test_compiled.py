@@ -20,7 +20,7 @@ from remit.core.work.graph import (
     NodeOutcome,
     graph_version,
 )
-from remit.kernel.graph.compiled import GraphRefused, GuardUndecided, compile_graph
+from remit.kernel.graph.compiled import GraphRefused, GuardUndecided, _compile, compile_graph
 from remit.kernel.graph.graph_checks import GraphFault
 
 REACHES = [NodeKind, NodeOutcome]
@@ -73,6 +73,15 @@ def test_a_compiled_graph_cannot_be_changed() -> None:
 def test_equal_graphs_are_compiled_once() -> None:
     again = msgspec.json.decode(msgspec.json.encode(BRANCHING), type=Graph)
     assert compile_graph(again) is compile_graph(BRANCHING)
+
+
+def test_a_graph_that_is_compiled_again_equals_itself_and_no_other() -> None:
+    first = compile_graph(BRANCHING)
+    _compile.cache_clear()
+    again = compile_graph(BRANCHING)
+    assert again is not first
+    assert again == first
+    assert again != compile_graph(msgspec.structs.replace(BRANCHING, name="another"))
 
 
 def test_an_edge_that_names_the_outcome_takes_it() -> None:

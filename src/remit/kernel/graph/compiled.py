@@ -87,6 +87,10 @@ class CompiledGraph:
     schemas: Mapping[int, JsonObject]
     instruction_tokens: Mapping[int, int]
 
+    def __eq__(self, other: object) -> bool:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        # Two processes, or one that compiled it twice, run the same graph.
+        return isinstance(other, CompiledGraph) and self.version == other.version
+
     def next_node(self, node_index: int, outcome: str, view: View) -> int:
         """Where a run goes from this node with this outcome. The view is asked only for what a condition needs."""
         target = self.sure[node_index].get(outcome)
