@@ -91,6 +91,9 @@ class CompiledGraph:
         # Two processes, or one that compiled it twice, run the same graph.
         return isinstance(other, CompiledGraph) and self.version == other.version
 
+    def __hash__(self) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return int(self.version[:15], 16)
+
     def next_node(self, node_index: int, outcome: str, view: View) -> int:
         """Where a run goes from this node with this outcome. The view is asked only for what a condition needs."""
         target = self.sure[node_index].get(outcome)
