@@ -77,7 +77,7 @@ class StoreInUse:
 
 
 class _Port:
-    """A port of a store in use. What it can be asked is found out when it is first used; how, at each question that is counted."""
+    """A port of a store in use: what it can be asked is found out when it is first used, and how at each question that counts."""
 
     def __init__(self, use: StoreInUse, name: str, port: Any) -> None:
         self._use, self._port = use, port

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
-from remit.kernel.state import RunState
+from remit.kernel.state import NOT_BEGUN, RunState
 from remit.orchestrate.exchange.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Live:
         "warrant",
     )
 
-    def __init__(self, run_id: str, state: RunState) -> None:
+    def __init__(self, run_id: str, state: RunState = NOT_BEGUN) -> None:
         self.run_id = run_id
         self.state = state
         # Where its journal stands behind the last turn that is in the state.

@@ -36,7 +36,7 @@ from remit.core.work.goal import Task
 from remit.kernel.decide import weigh
 from remit.kernel.fold.apply import apply
 from remit.kernel.fold.derived import derived_of
-from remit.kernel.state import RunState, pinned
+from remit.kernel.state import NOT_BEGUN, RunState, pinned
 from remit.kernel.tally import Tally
 from remit.observe.linked_turns import Linked, linked_turns, references
 from remit.orchestrate.bus.bus import Bus
@@ -101,7 +101,7 @@ class Runner:
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
-        live = live or Live(manifest.run_id, RunState())
+        live = live or Live(manifest.run_id)
         kept: Kept = []
         manifest = manifest if self.sealer is None else self.sealer.manifest(manifest)
         arrival = started(manifest, kept)
@@ -117,7 +117,7 @@ class Runner:
 
     async def load(self, run_id: str, live: Live | None = None) -> Live:
         """A run as its journal tells it, in a Live of the caller's or in a new one. Nothing is dispatched."""
-        live = live or Live(run_id, RunState())
+        live = live or Live(run_id)
         later = None if self.snapshots is None else await restore_state(live, self.snapshots, self.journal)
         if later is None:
             await self.catch_up(live)
@@ -193,12 +193,13 @@ class Runner:
         `entry` is the number in the inbox that the report came from, 0 for none. With `insists` it waits
         until a store that cannot be written just now can be; with None where the report tells of an effect.
         """
-        state, conflicts = live.state, 0
+        conflicts = 0
         if type(report) in _CUTTING:
             report = await self._cut(live, report)
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
-            seq, warrant = state.seq, live.warrant
+            state, warrant = live.state, live.warrant
+            seq = state.seq
             if live.is_taken_over:
                 raise LeaseLost(live.run_id)
             kept: Kept = []
@@ -209,7 +210,7 @@ class Runner:
                 tally = self._weighed(live, report, kept, tracer, read)
             except IllegalArrival:
                 await self.catch_up(live)
-                if state.seq == seq:
+                if live.state.seq == seq:
                     raise
                 conflicts += 1
                 continue
@@ -226,7 +227,7 @@ class Runner:
                 conflicts += 1
                 continue
             # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
-            is_latest = state.seq == seq
+            is_latest = live.state.seq == seq
             if is_latest:
                 if seq < 0:
                     # A run that begins goes on in the state that was opened to decide on its start.
@@ -381,6 +382,8 @@ def _followed(tracer: "Tracer", turn: Turn, kept: Kept) -> "Tracer | None":
 
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
+    if steps and live.state is NOT_BEGUN:
+        live.state = RunState()
     for step in steps:
         if step.turn.seq == live.state.seq + 1:  # Another caller that holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
