@@ -58,7 +58,8 @@ class Live:
     @property
     def is_taken_over(self) -> bool:
         """Whether its turns tell that another process has taken the run up since: nothing more is begun or written here."""
-        return self.warrant is not None and self.warrant.token < self.state.token != self.foreign_token
+        token = self.state.token
+        return token != self.foreign_token and self.warrant is not None and self.warrant.token < token
 
     def keep_state_alone(self) -> None:
         """Let go of what only its errands needed: the run has ended, and its callers read off the state how it did."""
