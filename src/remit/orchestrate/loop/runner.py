@@ -34,7 +34,7 @@ from remit.core.record import Text, replace
 from remit.core.run.manifest import Manifest
 from remit.core.work.goal import Task
 from remit.kernel.decide import weigh
-from remit.kernel.fold.apply import apply
+from remit.kernel.fold.apply import apply, opened_state
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import NOT_BEGUN, RunState, pinned
 from remit.kernel.tally import Tally
@@ -383,7 +383,8 @@ def _followed(tracer: "Tracer", turn: Turn, kept: Kept) -> "Tracer | None":
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
     if steps and live.state is NOT_BEGUN:
-        live.state = RunState()
+        began = steps[0].turn.arrival
+        live.state = opened_state(began, steps[0].turn.at_ms) if isinstance(began, RunStarted) else RunState()
     for step in steps:
         if step.turn.seq == live.state.seq + 1:  # Another caller that holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
