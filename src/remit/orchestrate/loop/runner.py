@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 _CUTTING = frozenset({CancelRequested, TimerFired})
 # Each conflict means that another process made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-# So many runs that ended here are remembered: the next exchange of a session asks for the one before it.
+# So many runs that ended here are remembered: the next exchange of a session asks for the one before it, and the response of
+# a run for those beneath it.
 ENDED_REMEMBERED_MAX = 16
 
 
@@ -96,7 +97,7 @@ class Runner:
         self.rates = UserRates()
         # Answers what a run asks, as far as a person has granted it beforehand.
         self.grants: Callable[[RunState], Awaitable[Report | None]] | None = None
-        # Runs of sessions that ended here, the newest last; never the truth, which is the journal.
+        # Runs of sessions and of families that ended here, the newest last; never the truth, which is the journal.
         self._ended: dict[str, RunState] = {}
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
@@ -126,8 +127,9 @@ class Runner:
         return live
 
     def remember_ended(self, state: RunState) -> None:
-        """Keep the state of a run of a session that ended here, so that the next exchange need not fold it again."""
-        if pinned(state).session is not None:
+        """Keep the state of a run that ended here where it will be asked for, so that it need not be folded again."""
+        manifest = pinned(state)
+        if manifest.session is not None or manifest.parent is not None or state.children.runs:
             self._ended[state.run_id] = state
             if len(self._ended) > ENDED_REMEMBERED_MAX:
                 del self._ended[next(iter(self._ended))]

@@ -136,7 +136,7 @@ class _Response:
     async def _load(self, run_id: str) -> RunState:
         state = self._loaded.get(run_id)
         if state is None:
-            state = self._loaded[run_id] = (await self._runner.load(run_id)).state
+            state = self._loaded[run_id] = await self._runner.state_at_rest(run_id)
         return state
 
     async def _child(self, state: RunState, command_id: str) -> RunState:
