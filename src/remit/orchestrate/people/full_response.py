@@ -155,8 +155,9 @@ class _Response:
                 texts[reference.digest] = await self._runner.text(reference)
         # Without tools a child may have proposed a call all the same, which was refused.
         children = [await self._calls_of(state, command_id) for command_id in children_of(state)]
-        # Only where several runs called tools does their order matter.
-        is_among = is_child or any(child.calls for child in children)
+        # Only where several runs called tools does their order matter, and only of its own calls does a run tell when.
+        has_own = state.calls.made or state.calls.refused or state.calls.proposed or state.calls.withdrawn
+        is_among = has_own and (is_child or any(child.calls for child in children))
         return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})
 
     async def _times(self, run_id: str) -> dict[int, int]:
