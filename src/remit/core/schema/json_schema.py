@@ -132,7 +132,7 @@ class Checker:
         patterns: PatternWork | None = None,
     ) -> None:
         self._schema = schema
-        self._parts = parts_of(schema)
+        self._parts = parts_of(schema, references)
         self._references = references
         self._validator = validator
         self._patterns = patterns
@@ -285,12 +285,14 @@ def _json_fault(value: Any, levels_left: int) -> str:
         return f"{type(value).__name__} is no type of JSON"
     if levels_left == 0:
         return f"it nests deeper than depth_max={DEPTH_MAX}"
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _TEXT.issuperset(map(type, value)):
         for key in value:
             if not isinstance(key, str):
                 return f"key {clipped(key)} is no text"
+    # A look at all of them at once, since most are plain.
+    if _PLAIN_KINDS.issuperset(map(type, children(value))):
+        return ""
     for child in children(value):
-        # Asked here as well, because most children are plain and a call costs more than the question.
         if not isinstance(child, _PLAIN) and (fault := _json_fault(child, levels_left - 1)):
             return fault
     return ""
@@ -298,6 +300,7 @@ def _json_fault(value: Any, levels_left: int) -> str:
 
 # A bool is an int.
 _PLAIN = (str, int, NoneType)
+_PLAIN_KINDS, _TEXT = frozenset({*_PLAIN, bool}), frozenset({str})
 
 
 def _refuse(uri: str) -> JsonObject:
