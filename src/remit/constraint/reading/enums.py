@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote
 
-import msgspec
-
 from remit.constraint.reading.lenient_json import BareWord
 from remit.constraint.reading.repair_log import RepairCode, RepairLog
+from remit.core.journal.codec import to_json
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.schema.json_schema import JsonSchema
@@ -59,8 +58,8 @@ class Enums:
     @cached_property
     def are_there(self) -> bool:
         """Whether the schema lists words anywhere, as far as its text tells."""
-        written = msgspec.json.encode((self._schema, self._resources))
-        return b'"enum"' in written or b'"const"' in written
+        written = to_json((self._schema, self._resources))
+        return '"enum"' in written or '"const"' in written
 
     def match(self, value: Any, bare_words: int, log: RepairLog) -> Matched:
         """Match every text of a value that has to be one of some words; lists and objects are changed in place.
