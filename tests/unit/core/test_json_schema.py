@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any, ClassVar
@@ -442,3 +443,12 @@ def test_a_schema_that_is_refused_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(RequestRejected):
             compile_schema({"type": "no type"})
+
+
+def test_the_member_of_an_enum_of_texts_may_be_a_key() -> None:
+    class Size(StrEnum):
+        SMALL = "small"
+
+    checker = compile_schema({"properties": {"small": {"type": "integer"}}})
+    assert checker.is_valid({Size.SMALL: 1})
+    assert not checker.is_valid({Size.SMALL: "1"})
