@@ -184,14 +184,14 @@ class AgentLoop:
         What does not fit is repaired where that is allowed, and asked for again with the exact violation. With `strict`
         no partly valid output comes back.
         """
-        output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        output = output_of(object_schema(schema), grammar=self.config.grammar, repair=repair, strict=strict)
         return await told_to_step(self._shaped(self._structured(text, output, _NO_TOOLS), schema))
 
     async def produce(
         self, text: str, schema: SchemaSource[T], *, repair: bool = True, strict: bool = False
     ) -> StructuredResponse[T]:
         """Call for an output in two phases: the model works with its tools first, then it is asked for its output."""
-        output = output_of(schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        output = output_of(object_schema(schema), grammar=self.config.grammar, repair=repair, strict=strict)
         return await told_to_step(self._shaped(self._structured(text, output, ToolChoice()), schema))
 
     async def _shaped(self, request: SystemRequest, schema: SchemaSource[T]) -> StructuredResponse[T]:

@@ -44,9 +44,9 @@ def hints_of(temperature: float | None, top_p: float, timeout_ms: int, options: 
     return ExecutionHints(temperature=temperature, top_p=top_p, timeout_ms=timeout_ms, options=options or {})
 
 
-def output_of(schema: SchemaSource[Any], *, grammar: str, repair: bool, strict: bool) -> OutputContract:
+def output_of(schema: JsonObject, *, grammar: str, repair: bool, strict: bool) -> OutputContract:
     """The shape that an answer must have; an empty grammar is none."""
-    return OutputContract(object_schema(schema), grammar or None, repair, strict)
+    return OutputContract(schema, grammar or None, repair, strict)
 
 
 def object_schema(source: SchemaSource[Any] | None) -> JsonObject:

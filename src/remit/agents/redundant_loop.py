@@ -41,7 +41,7 @@ from remit.core.work.graph import Ask, Graph, schema_text
 from remit.core.work.plan import MARK
 from remit.inference.engine import AnyEngine, Engine
 from remit.kernel.results.votes import in_order, voting_answers
-from remit.kernel.state import pinned
+from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog
 from remit.observe.views.execution import raw_answer
 from remit.orchestrate.bus.bus import Listener
@@ -296,10 +296,11 @@ async def _expect_vote(system: System, run_id: str) -> None:
 
 def _reading(shape: OutputShape[T]) -> Read[RedundantResult[T]]:
     async def read(system: System, response: SystemResponse) -> RedundantResult[T]:
-        candidates, failed = await candidates_of(system, response.run_id)
+        state = await system.state_of(response.run_id)
+        candidates, failed = await _candidates_of(system, state)
         confidence, usage = response.confidence or 0.0, response.token_usage
         typed = shape.response(response)
-        raw = await raw_candidates_of(system, response.run_id)
+        raw = await _raw_candidates_of(system, state)
         return RedundantResult(
             content=response.content,
             confidence=confidence,
@@ -313,19 +314,21 @@ def _reading(shape: OutputShape[T]) -> Read[RedundantResult[T]]:
     return read
 
 
-async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:
+async def _candidates_of(system: System, state: RunState) -> tuple[tuple[str, ...], int]:
     """The answers that were voted on in a run, in the order in which they were asked for, and how many failed."""
-    children = (await system.state_of(run_id)).children.ended
+    children = state.children.ended
     answers = voting_answers(children)
     texts = tuple([await system.text(child.text) for child in answers])
     return texts, len(children) - len(answers)
 
 
-async def raw_candidates_of(system: System, run_id: str) -> tuple[str, ...]:
+async def _raw_candidates_of(system: System, state: RunState) -> tuple[str, ...]:
     """What each replica of a run said itself, in the order in which they were asked for; empty where it said nothing."""
-    state = await system.state_of(run_id)
     said: list[str] = []
     for child in in_order(state.children.ended):
-        replica = await system.state_of(await child_begun(system.store.journal, state, child.command_id))
+        begun = state.children.runs[child.command_id]
+        if pinned(state).forked_from is not None:
+            begun = await child_begun(system.store.journal, state, child.command_id)
+        replica = await system.state_of(begun)
         said.append(await system.text(raw_answer(replica) or replica.result.answer))
     return tuple(said)

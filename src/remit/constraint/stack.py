@@ -99,7 +99,7 @@ class Demand:
     def _could_mean(self, value: Any, bare_words: int) -> bool:
         """Whether a value in prose is of the types that the schema wants; a single word without quotes must be known."""
         if bare_words and isinstance(value, list) and len(value) == 1:
-            return not self.enums.match(list(value), RepairLog()).bare
+            return not self.enums.match(list(value), bare_words, RepairLog()).bare
         plain = [str(each) if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
         return not any(violation.keyword in ("type", *_ALTERNATIVES) for violation in self.checker.violations(plain))
 
@@ -161,7 +161,7 @@ def _validated(value: Any, bare_words: int, demand: Demand, log: RepairLog, *, r
     matched = Matched(value, frozenset(), ())
     if repair:
         value = _unwrapped(value, demand, log)
-        matched = demand.enums.match(value, log)
+        matched = demand.enums.match(value, bare_words, log)
         if matched.bare:
             word = matched.bare[0]
             message = f"{word[:40]!r} stands without quotes and is none of the words that the schema names"

@@ -107,7 +107,9 @@ def expect_plain(name: str, value: object) -> None:
 
 def is_async(value: object) -> bool:
     """Whether a call of this gives something that has to be awaited."""
-    ways = (value, getattr(value, "__call__", None))  # noqa: B004  # whether it is async, not whether it is callable
+    ways: tuple[object, ...] = (value,)
+    if not isinstance(value, FunctionType):
+        ways = (value, getattr(value, "__call__", None))  # noqa: B004  # whether it is async, not whether it is callable
     return any(inspect.iscoroutinefunction(way) or inspect.isasyncgenfunction(way) for way in ways)
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cache, wraps
 from hashlib import sha256
+from itertools import chain
 from operator import attrgetter
-from typing import Any, TypeAlias, TypeVar, dataclass_transform, get_args
+from typing import Any, TypeAlias, TypeVar, dataclass_transform, get_args, get_origin
 
 import msgspec
 
@@ -33,6 +34,11 @@ R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
 
+# What reads several fields of a record at once.
+_Values: TypeAlias = Callable[[Any], tuple[Any, ...]]
+_LINE = frozenset({tuple})
+
+
 class MadeByHand(Record):
     """A record that callers make: where it declares an enum, the text of a member is as good as the member.
 
@@ -41,11 +47,13 @@ class MadeByHand(Record):
 
     def __post_init__(self) -> None:
         """Put the members in the place of their texts."""
-        values, members, fields = _enum_fields(type(self))
+        values, lines, members, fields = _enum_fields(type(self))
         # As a rule members stand there already, and every record that is made or read back comes by here.
         if members.issuperset(map(type, filter(None, values(self)))):
-            return
-        for name, kind, default in fields:
+            told = [*filter(None, lines(self))]
+            if not told or (_LINE.issuperset(map(type, told)) and members.issuperset(map(type, chain(*told)))):
+                return
+        for name, declared, default in fields:
             value = getattr(self, name)
             # A default stays the object that it is, by which it is known as one and not written.
             if value is default or isinstance(value, Enum):
@@ -53,7 +61,7 @@ class MadeByHand(Record):
             if type(value) is tuple and members.issuperset(map(type, value)):
                 continue
             try:
-                msgspec.structs.force_setattr(self, name, msgspec.convert(value, kind))
+                msgspec.structs.force_setattr(self, name, msgspec.convert(value, declared))
             except msgspec.ValidationError:
                 continue
 
@@ -61,10 +69,10 @@ class MadeByHand(Record):
 @cache
 def _enum_fields(
     record: type[Record],
-) -> tuple[Callable[[Any], tuple[Any, ...]], frozenset[type], tuple[tuple[str, Any, Any], ...]]:
+) -> tuple[_Values, _Values, frozenset[type], tuple[tuple[str, Any, Any], ...]]:
     """The fields of a record that declare an enum, each with its type and its default.
 
-    Before them: what reads their values, and the types of those that may stand there as they are.
+    Before them: what reads the values of those with one member each, and of those with several, and the types of members.
     """
     fields = [
         field
@@ -73,8 +81,15 @@ def _enum_fields(
     ]
     members = frozenset([kind for field in fields for kind in _types_in(field.type) if issubclass(kind, Enum)])
     told = tuple((field.name, field.type, field.default) for field in fields)
+    several = [
+        field.name for field in fields if tuple in [get_origin(kind) for kind in (field.type, *get_args(field.type))]
+    ]
+    return _values_of([field.name for field in fields if field.name not in several]), _values_of(several), members, told
+
+
+def _values_of(names: list[str]) -> _Values:
     # The first name twice, so that it gives a tuple of one field, too.
-    return attrgetter(fields[0].name, *[field.name for field in fields]), members, told
+    return attrgetter(names[0], *names) if names else lambda _: ()
 
 
 def _types_in(kind: Any) -> Iterator[type]:

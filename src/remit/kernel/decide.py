@@ -62,6 +62,7 @@ AT_ONCE = (Ending.USER_CANCEL, Ending.TIMEOUT)
 _STEPS = int(Dimension.STEPS)
 # Looking a member up in its enum takes longer than anything else in _enter(), which runs once or twice a turn.
 _TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
+_CALL_TOOL = commands.CallTool
 
 # Arrival kind -> rule.
 RULES: Mapping[type[Arrival], Rule] = {
@@ -150,24 +151,24 @@ def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...
 def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     """The tally of a turn, and the turn in it. What it counted is what the state will hold once that is applied."""
     kind = type(arrival)
-    answers, answering = ANSWERS.get(kind), ""
+    answers, answering, command = ANSWERS.get(kind), "", None
     if answers is None:
         _admit_unasked(state, arrival)
         if isinstance(arrival, RunStarted):
             state = opened_state(arrival, at_ms)
     else:
         answering = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
-        if type(state.commands.open.get(answering)) is not answers or answering in state.commands.doubted:
+        command = state.commands.open.get(answering)
+        if type(command) is not answers or answering in state.commands.doubted:
             _admit_outcome(state, arrival, answering)
     tally = Tally(state, at_ms, answering)
-    if answers is commands.CallTool and answering not in state.commands.open:
+    if answers is _CALL_TOOL and command is None:
         hear_again(tally, arrival)  # type: ignore[arg-type]  # nothing else about a settled call is admitted
     elif state.end.ending is None:
         outcome = RULES[kind](tally, arrival)
         if at_ms >= state.clock.deadline_at_ms and is_out_of_time(tally):
             freeze_for_time(tally)
-        if outcome is not None:
-            _move(tally, outcome)
+        _move(tally, outcome)
         if at_ms >= state.clock.deadline_at_ms or state.clock.is_standing:
             _look_at_the_clock(tally)
     else:

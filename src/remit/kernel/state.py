@@ -339,6 +339,10 @@ class RunState:
         return [cap - left - reserved for cap, left, reserved in amounts]
 
 
+# A run before its first turn, for all that have none yet: nothing is folded into it.
+NOT_BEGUN = RunState()
+
+
 def pinned(state: RunState) -> Manifest:
     """The manifest of a run that has started."""
     assert state.manifest is not None, "the first turn pins the manifest"

@@ -461,7 +461,7 @@ class System(Acting):
             raise error
         while True:
             driver = self._hub.drivers.get(run_id)
-            state = await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
+            state = await (self._runner.state_at_rest(run_id) if driver is None else self._hub.at_rest(driver))
             # What a child asked may have been answered: while the child goes on, its parent does not rest either.
             if state.end.ending is not None or not state.children.held or not await self._hub.settle_beneath(run_id):
                 return state

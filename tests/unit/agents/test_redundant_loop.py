@@ -12,10 +12,12 @@ from remit import Budget, RedundantLoop, System
 from remit.agents.redundant_loop import RUN_NO_VOTE, RedundantConfig, RedundantResult
 from remit.agents.workplace import LOOP_RUNNING
 from remit.assemble import opened_system, settings_of, system_in_memory
+from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.failure_families import FailureCategory
 from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.rulings import VoteCounted
+from remit.core.journal.storage import Stretch
 from remit.core.run.contract import ConfidenceSource
 from remit.core.run.correlation import InferenceEndEvent
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
@@ -34,7 +36,7 @@ from remit.orchestrate.patterns.graph_choice import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant_graph import REPLICAS_INVALID
 from remit.orchestrate.patterns.voters import VOTING_UNKNOWN, WeightedVoting
 from tests.unit.orchestrate.house import request as asked_for
-from tests.unit.orchestrate.house import scripted, signal, until
+from tests.unit.orchestrate.house import scripted, signal, unaudited, until
 from tests.unit.orchestrate.stage import play
 
 
@@ -567,3 +569,23 @@ def test_a_fork_of_a_vote_tells_what_the_replicas_of_its_origin_said() -> None:
             assert again.raw_candidates == (GOOD, GOOD, GOOD)
 
     asyncio.run(story())
+
+
+def test_a_vote_reads_no_journal_of_a_run_that_has_just_ended_here_from_its_beginning() -> None:
+    store, whole = MemoryStore(), list[str]()
+    read = store.journal.read
+
+    async def noted(run_id: str, *, after: int = -1) -> Stretch:
+        turns = await read(run_id, after=after)
+        if after < 0 and turns:
+            whole.append(run_id)
+        return turns
+
+    async def story() -> None:
+        store.journal.read = noted  # type: ignore[method-assign]
+        async with unaudited(store) as (system,):
+            result = await RedundantLoop(Panel(GOOD), schema=Mood, system=system).call("I love it")
+            assert (result.candidates, result.raw_candidates) == ((GOOD,) * 3, (GOOD,) * 3)
+
+    play(story())
+    assert whole == []

@@ -12,7 +12,7 @@ COLOURS = {"enum": ["red", "dark_green", 3]}
 
 
 def matched(schema: Any, value: Any, resources: Any = None) -> Any:
-    return Enums(schema, resources or {}).match(value, RepairLog()).value
+    return Enums(schema, resources or {}).match(value, 0, RepairLog()).value
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_words_of_a_resource_count() -> None:
 
 def test_a_match_is_a_repair_at_its_path_and_the_rest_is_named() -> None:
     log = RepairLog()
-    found = Enums({"properties": {"a": COLOURS, "b": COLOURS}}, {}).match({"a": "RED", "b": "x"}, log)
+    found = Enums({"properties": {"a": COLOURS, "b": COLOURS}}, {}).match({"a": "RED", "b": "x"}, 0, log)
     (repair,) = log.repairs
     assert (repair.code, repair.path, repair.was, repair.became) == (RepairCode.ENUM_MATCHED, "/a", "RED", "red")
     assert found.unrecognized == {"/b"}
@@ -93,3 +93,11 @@ def test_more_work_than_is_allowed_is_left_undone(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_fragment_points_to_a_part_or_to_nothing(fragment: str, found: Any) -> None:
     assert schema_at({"a": [1]}, fragment) == found
+
+
+def test_where_a_schema_lists_no_words_a_value_stays_the_very_same() -> None:
+    value = {"a": "RED", "b": ["x"]}
+    enums = Enums({"properties": {"a": {"type": "string"}}}, {})
+    assert not enums.are_there
+    assert enums.match(value, 0, RepairLog()) == (value, frozenset(), ())
+    assert Enums({"$ref": "urn:colours"}, {"urn:colours": COLOURS}).are_there

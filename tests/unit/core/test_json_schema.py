@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any, ClassVar
@@ -426,3 +427,28 @@ def test_a_matcher_finds_any_of_many_patterns_in_a_text() -> None:
     assert not is_found("this is a name")
     with pytest.raises(ValueError, match="surrogates"):
         is_found("\ud800")
+
+
+def test_schemas_that_are_written_alike_are_compiled_once_and_no_caller_changes_what_was_compiled() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"once": {"type": "integer"}}}
+    checker = compile_schema(schema)
+    assert compile_schema({"type": "object", "properties": {"once": {"type": "integer"}}}) is checker
+    schema["properties"]["once"]["type"] = "string"
+    assert compile_schema(schema) is not checker
+    assert checker.is_valid({"once": 1})
+    assert not checker.is_valid({"once": "1"})
+
+
+def test_a_schema_that_is_refused_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(RequestRejected):
+            compile_schema({"type": "no type"})
+
+
+def test_the_member_of_an_enum_of_texts_may_be_a_key() -> None:
+    class Size(StrEnum):
+        SMALL = "small"
+
+    checker = compile_schema({"properties": {"small": {"type": "integer"}}})
+    assert checker.is_valid({Size.SMALL: 1})
+    assert not checker.is_valid({Size.SMALL: "1"})

@@ -107,3 +107,10 @@ def test_what_is_said_of_a_record_is_remembered_for_it_and_for_none_that_is_equa
     assert [said_of(first), said_of(first), said_of(equal), said_of(other), said_of(first)] == [1, 1, 1, 2, 1]
     # Only so many are kept: the first was forgotten for the other.
     assert list(map(id, asked)) == list(map(id, [first, equal, other, first]))
+
+
+def test_members_that_stand_in_a_list_are_put_into_a_tuple() -> None:
+    parcel = Parcel(others=[Size.LARGE])  # type: ignore[arg-type]  # a list
+    assert parcel.others == (Size.LARGE,)
+    kept = (Size.LARGE, Size.SMALL)
+    assert Parcel(others=kept).others is kept

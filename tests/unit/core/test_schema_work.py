@@ -181,19 +181,28 @@ def test_what_stands_in_an_array_is_reached() -> None:
     assert id(inner) in References(schema, {}).reached(schema)
 
 
+# Refers to one definition from two places.
+TWICE: JsonObject = {
+    "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#/$defs/x"}},
+    "$defs": {"x": {"type": "string"}},
+}
+
+
 @pytest.mark.parametrize(
     ("schema", "parts"),
     [
         ({}, 1),
         ({"properties": {"a": {"type": "string"}, "b": True}, "required": ["a"]}, 7),
         ({"properties": {"a": {"$ref": "#"}}}, 0),
-        ({"$dynamicRef": "#here"}, 0),
+        ({"$dynamicAnchor": "here", "items": {"$dynamicRef": "#here"}}, 0),
+        # Each reference leads to parts of its own.
+        (TWICE, 10),
         # A property of that name refers to nothing.
         ({"properties": {"$ref": {}}}, 3),
     ],
 )
-def test_the_parts_of_a_schema_are_counted_unless_one_refers_to_another(schema: JsonObject, parts: int) -> None:
-    assert parts_of(schema) == parts
+def test_the_parts_of_a_schema_are_counted_unless_one_contains_itself(schema: JsonObject, parts: int) -> None:
+    assert parts_of(schema, References(schema, {})) == parts
 
 
 @pytest.mark.parametrize(
@@ -205,10 +214,12 @@ def test_the_parts_of_a_schema_are_counted_unless_one_refers_to_another(schema: 
             "allOf": [{"not": {"enum": [1]}}, {"patternProperties": {"a": False, "b": True}}],
             "propertyNames": {"maxLength": 1},
         },
+        TWICE,
+        {"anyOf": [TWICE, {"items": {"$ref": "#/$defs/x"}}, {"$ref": "#/$defs/x"}], "$defs": {"x": {"enum": [1, 2]}}},
     ],
 )
 @pytest.mark.parametrize("value", [1, [1, [2, "x"]], {"a": [1, 2], "bb": {"c": None}}])
 def test_no_listing_meets_more_than_the_parts_of_a_schema_times_those_of_a_value(
     schema: JsonObject, value: Any
 ) -> None:
-    assert visits(schema, value) <= parts_of(schema) * len(msgspec.json.encode(value))
+    assert visits(schema, value) <= parts_of(schema, References(schema, {})) * len(msgspec.json.encode(value))

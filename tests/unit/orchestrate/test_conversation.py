@@ -178,3 +178,22 @@ def test_what_was_fetched_before_a_compression_is_not_shown_after_it() -> None:
     after = play(conversation.whole(run.state, len(run.state.talk.context), fetch))
     (told,) = [message.content for message in after if message.tool_call_id == "call7"]
     assert told == f"(an earlier result of 900 bytes, kept as sha256:{kept.digest.hex()})"
+
+
+def test_a_text_that_comes_while_another_is_fetched_is_fetched_with_the_next_question() -> None:
+    async def scene() -> None:
+        run, conversation = Run(), Conversation()
+        run.state.talk.context[0] = user_message(BlobRef(b"digest", 5000))
+
+        async def fetch(text: Text) -> str:
+            if isinstance(text, str):
+                return text
+            if text.digest == b"digest":
+                run.state.talk.context.append(user_message(BlobRef(b"later", 5000)))
+                conversation.catch_up(run.state)
+            return text.digest.decode()
+
+        assert await conversation.whole(run.state, 1, fetch) == (user_message("digest"),)
+        assert await conversation.whole(run.state, 2, fetch) == (user_message("digest"), user_message("later"))
+
+    play(scene())

@@ -102,22 +102,22 @@ def test_a_driver_that_is_cancelled_before_its_first_step_lets_its_run_go() -> N
 def test_a_caller_of_a_run_whose_driver_broke_is_told_why_until_it_is_resumed(tmp_path: Path) -> None:
     async def story() -> None:
         store = store_of("embedded", tmp_path)
-        append = store.journal.append
+        append, has_room = store.journal.append, False
 
         async def full(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
-            if after >= 0:
+            if after >= 0 and not has_room:
                 raise StoreUnusable("STORE_FULL", "no room")
             return await append(run_id, data, after, *more, **named)
 
+        store.journal.append = full  # type: ignore[method-assign]
         async with systems(store) as (system,):
-            store.journal.append = full  # type: ignore[method-assign]
             kit = scripted({"text": "hello"})
             run_id = await system.submit(request(), kit)
             await system.settle()
             with pytest.raises(RemitError) as caught:
                 await system.result(run_id)
             assert caught.value.code == "STORE_FULL"
-            store.journal.append = append  # type: ignore[method-assign]
+            has_room = True
             assert (await system.resume(run_id, kit=kit)).terminal_code is Ending.SUCCESS
 
     play(story())

@@ -112,19 +112,19 @@ def test_a_driver_waits_for_a_person_who_is_still_saying_something() -> None:
     async def story() -> None:
         store = MemoryStore()
         append, speakers = store.journal.append, list[asyncio.Task[object]]()
-        async with systems(store) as (system,):
 
-            async def slow_append(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
-                # While the turn is written with which the run would come to rest, a person begins to speak.
-                if after == 0 and not speakers:
-                    speakers.append(asyncio.create_task(system._hub.hear(run_id, PersonSaid("ada", "hurry"))))
+        async def slow_append(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
+            # While the turn is written with which the run would come to rest, a person begins to speak.
+            if after == 0 and not speakers:
+                speakers.append(asyncio.create_task(system._hub.hear(run_id, PersonSaid("ada", "hurry"))))
+                await asyncio.sleep(0)
+            elif speakers:
+                for _ in range(20):
                     await asyncio.sleep(0)
-                elif speakers:
-                    for _ in range(20):
-                        await asyncio.sleep(0)
-                return await append(run_id, data, after, *more, **named)
+            return await append(run_id, data, after, *more, **named)
 
-            store.journal.append = slow_append  # type: ignore[method-assign]
+        store.journal.append = slow_append  # type: ignore[method-assign]
+        async with systems(store) as (system,):
             response = await system.run(request(), scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))
             assert response.waiting_for is not None
             await speakers[0]

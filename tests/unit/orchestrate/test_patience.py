@@ -70,9 +70,9 @@ def test_an_outcome_is_kept_until_it_can_be_written(
 ) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
+        failing(store, *(StoreUnusable(code, "not now") for _ in range(5)))
         async with systems(store) as (system,):
             packet_id = await asked(system)
-            failing(store, *(StoreUnusable(code, "not now") for _ in range(5)))
             await system.signal(approval(packet_id))
             response = await system.result(packet_id.partition("/")[0])
             assert response.content == "done"
@@ -89,9 +89,9 @@ def test_an_outcome_is_kept_until_it_can_be_written(
 def test_what_was_written_although_its_writer_was_told_otherwise_is_not_written_twice(tmp_path: Path) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
+        failing(store, FULL, writes=True)
         async with systems(store) as (system,):
             packet_id = await asked(system)
-            failing(store, FULL, writes=True)
             await system.signal(approval(packet_id))
             assert (await system.result(packet_id.partition("/")[0])).content == "done"
 
@@ -106,9 +106,9 @@ def test_what_was_written_although_its_writer_was_told_otherwise_is_not_written_
 def test_what_does_not_pass_is_told_at_once(tmp_path: Path, error: StoreUnusable) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
+        failing(store, error, error)
         async with systems(store) as (system,):
             packet_id = await asked(system)
-            failing(store, error, error)
             await system.signal(approval(packet_id))
             with pytest.raises(StoreUnusable):
                 await system.result(packet_id.partition("/")[0])

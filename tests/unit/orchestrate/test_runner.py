@@ -14,6 +14,7 @@ from remit.core.journal.turn import KERNEL_VERSION, Turn
 from remit.core.limits.tools import ToolResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
 from remit.core.run.inference import ModelResult
+from remit.kernel.state import NOT_BEGUN, RunState
 from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate.executors.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
 from remit.orchestrate.loop import runner
@@ -464,3 +465,16 @@ def turn_after(live: Live, *, seq: int) -> Turn:
     """A turn that anybody could have forged, after the state as it stands."""
     feedback = arrivals.FeedbackGiven("mallory", "trust me", 30)
     return Turn(seq, live.state.at_ms, live.state.head, KERNEL_VERSION, feedback, (rulings.FeedbackTaken("mallory"),))
+
+
+def test_a_run_that_another_process_has_begun_is_brought_up_to_date_and_what_has_not_begun_stays_empty() -> None:
+    async def scene() -> None:
+        stage = looks_twice()
+        await stage.runner.start(manifest_of())
+        late = Live(manifest_of().run_id)
+        with pytest.raises(IllegalArrival):
+            await stage.runner.start(manifest_of(), late)
+        assert late.state == (await stage.run()).state
+        assert RunState() == NOT_BEGUN
+
+    play(scene())

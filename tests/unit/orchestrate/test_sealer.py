@@ -490,3 +490,12 @@ def test_a_text_that_was_plain_is_looked_at_again_once_its_value_is_known_or_man
     assert HANDLE.search(str(sealer.report(live, ModelSaid("c1", ModelResult("hunter2hunter2")))))
     odd = ModelSaid("c1", None)  # type: ignore[arg-type]  # an engine may return anything
     assert sealer.report(live, odd) is odd
+
+
+def test_the_names_of_members_are_looked_at_where_their_values_are_no_texts() -> None:
+    sealer, live = Sealer(MemorySeals()), Live("r1", RunState(run_id="r1"))
+    plain = said("", n=1, share=0.5)
+    assert sealer.report(live, plain) is plain
+    sealed = sealer.report(live, said("", **{TOKEN: 1}))
+    assert TOKEN not in str(sealed)
+    assert HANDLE.search(str(sealed))

@@ -146,17 +146,20 @@ class MemoryJournal:
             turns = self._runs[run_id] = []
         if len(turns) != place:
             raise AppendConflict(run_id)
-        if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
-            raise LeaseLost(run_id)
+        head = None
+        if warrant is not None:
+            head = warrant.head
+            if warrant.token and not self._leases.is_current(run_id, warrant.token):
+                raise LeaseLost(run_id)
         if barrier is not None and barrier.heard and self._inbox is not None:
             self._inbox.hear(run_id, barrier.heard, barrier.answer)
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)
         self._order.append((run_id, place) if run_id in self._entries else None)
-        if warrant is not None and warrant.head is not None:
-            self._heads.setdefault(run_id, []).append(warrant.head)
-            self.log.append(warrant.head)
+        if head is not None:
+            self._heads.setdefault(run_id, []).append(head)
+            self.log.append(head)
         if barrier is not None:
             self._note(run_id, barrier)
         self._bell.ring(_TURNS)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from remit.constraint.reading.lenient_json import BareWord
 from remit.constraint.reading.repair_log import RepairCode, RepairLog
+from remit.core.journal.codec import to_json
 from remit.core.record import JsonObject
 from remit.core.regex import regex
 from remit.core.schema.json_schema import JsonSchema
@@ -54,8 +55,19 @@ class Enums:
         words = _Walk(self._resources, RepairLog()).words([(self._schema, self._schema)], _EITHER)
         return frozenset(words or ())
 
-    def match(self, value: Any, log: RepairLog) -> Matched:
-        """Match every text of a value that has to be one of some words; lists and objects are changed in place."""
+    @cached_property
+    def are_there(self) -> bool:
+        """Whether the schema lists words anywhere, as far as its text tells."""
+        written = to_json((self._schema, self._resources))
+        return '"enum"' in written or '"const"' in written
+
+    def match(self, value: Any, bare_words: int, log: RepairLog) -> Matched:
+        """Match every text of a value that has to be one of some words; lists and objects are changed in place.
+
+        So many of its texts stand without quotes: of those without a match is told.
+        """
+        if not bare_words and not self.are_there:
+            return Matched(value, frozenset(), ())
         walk = _Walk(self._resources, log)
         matched = walk.matched(value, [(self._schema, self._schema)], ())
         return Matched(matched, frozenset(walk.unrecognized), tuple(walk.bare))

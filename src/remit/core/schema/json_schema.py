@@ -60,6 +60,8 @@ PATTERNS_MAX = 1_000
 # How large a compiled pattern may be, in steps; the library refuses what is larger than the last.
 PATTERN_BYTES_STEPS = (*(1024 * 4**step for step in range(7)), 10 * 1024 * 1024)
 WEIGHTS_KEPT_MAX = 1_000
+# Schemas of all runs: a service makes a loop for every request and has a handful of them.
+SCHEMAS_KEPT_MAX = 64
 
 # Enough for a model to correct itself, little enough to stand in a turn.
 VIOLATIONS_MAX = 10
@@ -130,7 +132,7 @@ class Checker:
         patterns: PatternWork | None = None,
     ) -> None:
         self._schema = schema
-        self._parts = parts_of(schema)
+        self._parts = parts_of(schema, references)
         self._references = references
         self._validator = validator
         self._patterns = patterns
@@ -188,21 +190,30 @@ def compile_schema(schema: JsonSchema, *, registry: Mapping[str, JsonObject] | N
     import jsonschema_rs
 
     try:
-        schema, known = _bounded(schema, registry or {})
-        known = used_resources(schema, known)
-        references = _followed(schema, known)
-        validator = jsonschema_rs.validator_for(
-            schema,
-            retriever=_refuse,
-            registry=jsonschema_rs.Registry(list(known.items()), retriever=_refuse),
-            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=PATTERN_BACKTRACKS_MAX),
-        )
+        return _compiled(_bounded(schema, registry or {}))
     except ReferenceLost as error:
         raise _rejected(error.path, str(error)) from None
     except jsonschema_rs.ValidationError as error:
         raise _rejected(pointer(error.instance_path), error.message) from error
     except (ValueError, TypeError) as error:
         raise _rejected("", str(error)) from error
+
+
+# A pure memo: schemas that are written alike check alike, and a loop with one is often made anew for each call. A checker
+# is made of the bytes, so that no caller can change what it was compiled from.
+@lru_cache(maxsize=SCHEMAS_KEPT_MAX)
+def _compiled(data: bytes) -> Checker:
+    import jsonschema_rs
+
+    schema, registry = msgspec.json.decode(data)
+    known = used_resources(schema, registry)
+    references = _followed(schema, known)
+    validator = jsonschema_rs.validator_for(
+        schema,
+        retriever=_refuse,
+        registry=jsonschema_rs.Registry(list(known.items()), retriever=_refuse),
+        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=PATTERN_BACKTRACKS_MAX),
+    )
     return Checker(schema, references, validator, _pattern_work(schema, known, references))
 
 
@@ -217,15 +228,14 @@ def text_matcher(pattern: str) -> Callable[[str], bool]:
     return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()).is_valid
 
 
-def _bounded(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> tuple[JsonSchema, dict[str, JsonObject]]:
-    """A copy of schema and registry that no caller can change, if they are neither too deep nor too large."""
+def _bounded(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> bytes:
+    """Schema and registry as one JSON text, if they are neither too deep nor too large."""
     if is_deeper(schema, DEPTH_MAX) or any(is_deeper(other, DEPTH_MAX) for other in registry.values()):
         raise ValueError(f"it nests deeper than depth_max={DEPTH_MAX}; move inner parts to $defs")
     data = msgspec.json.encode((schema, registry))
     if len(data) > SCHEMA_BYTES_MAX:
         raise ValueError(f"schema_bytes={len(data)} exceeds schema_bytes_max={SCHEMA_BYTES_MAX}; shorten or split it")
-    copy: tuple[JsonSchema, dict[str, JsonObject]] = tuple(msgspec.json.decode(data))
-    return copy
+    return data
 
 
 def _followed(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> References:
@@ -275,12 +285,14 @@ def _json_fault(value: Any, levels_left: int) -> str:
         return f"{type(value).__name__} is no type of JSON"
     if levels_left == 0:
         return f"it nests deeper than depth_max={DEPTH_MAX}"
-    if isinstance(value, dict):
+    if isinstance(value, dict) and not _TEXT.issuperset(map(type, value)):
         for key in value:
             if not isinstance(key, str):
                 return f"key {clipped(key)} is no text"
+    # A look at all of them at once, since most are plain.
+    if _PLAIN_KINDS.issuperset(map(type, children(value))):
+        return ""
     for child in children(value):
-        # Asked here as well, because most children are plain and a call costs more than the question.
         if not isinstance(child, _PLAIN) and (fault := _json_fault(child, levels_left - 1)):
             return fault
     return ""
@@ -288,6 +300,7 @@ def _json_fault(value: Any, levels_left: int) -> str:
 
 # A bool is an int.
 _PLAIN = (str, int, NoneType)
+_PLAIN_KINDS, _TEXT = frozenset({*_PLAIN, bool}), frozenset({str})
 
 
 def _refuse(uri: str) -> JsonObject:

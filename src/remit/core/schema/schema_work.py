@@ -10,7 +10,7 @@ Rule 3: counting itself is bounded: a schema is met once per value, however many
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -199,16 +199,30 @@ def visits_of(root: Any, references: References, most: int, weight: Callable[[An
     return counts[id(root)]
 
 
-def parts_of(schema: Any) -> int:
-    """How many parts a schema has, each of which meets a part of a value at most once; 0 where one refers to another."""
-    parts, waiting = 0, [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict) and any(isinstance(node.get(keyword), str) for keyword in _REFERRING):
+def parts_of(schema: Any, references: References) -> int:
+    """How many parts a schema has once its references are followed, each of which meets a part of a value at most once.
+
+    0 where a part contains itself: how often that one is met is up to the value. Walked without recursion.
+    """
+    counts: dict[int, int] = {}
+    # The nodes above the one that is looked at.
+    above: set[int] = set()
+    stack = [schema]
+    while stack:
+        node = stack[-1]
+        below = references.below(node)
+        if id(node) in above:
+            above.remove(id(node))
+            plain = sum(not isinstance(child, CONTAINERS) for child in children(node))
+            counts[id(node)] = 1 + plain + sum(counts[id(child)] for child in below)
+        if id(node) in counts:
+            stack.pop()
+            continue
+        above.add(id(node))
+        if not above.isdisjoint(map(id, below)):
             return 0
-        parts += 1
-        waiting += children(node)
-    return parts
+        stack.extend(child for child in below if id(child) not in counts)
+    return counts[id(schema)]
 
 
 class ViolationListing:
@@ -278,7 +292,7 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in path)
 
 
-def children(node: Any) -> Iterable[Any]:
+def children(node: Any) -> Collection[Any]:
     """The members of an object or array; nothing of anything else."""
     if isinstance(node, dict):
         return node.values()

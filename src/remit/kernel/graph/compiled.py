@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from remit.core.failure import InvariantBroken, RemitError, RequestRejected
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, once_a_record
 from remit.core.schema.json_text import kept_value
 from remit.core.work.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
 from remit.kernel.graph.edge_conditions import parse_guard
@@ -127,6 +127,7 @@ class CompiledGraph:
         return choice.otherwise
 
 
+@once_a_record(_GRAPHS_KEPT_MAX)
 def compile_graph(graph: Graph) -> CompiledGraph:
     """Check a graph and make it ready to run, or raise GraphRefused."""
     try:

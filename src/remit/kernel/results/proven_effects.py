@@ -209,6 +209,8 @@ def cut_off_calls(state: RunState) -> list[CallTrace]:
     id of a call again, so only what came after the model was asked is about those that were proposed last.
     """
     held = [] if state.end.ending is None else _held_to_the_end(state)
+    if not state.calls.proposed:
+        return held
     asked = [said.command_id for said in state.talk.context if isinstance(said, ModelAnswered)][-1:]
     since = place_in_journal(asked[0])[0] if asked else -1
     made = [trace for command_id, trace in state.calls.made.items() if place_in_journal(command_id)[0] > since]
@@ -220,6 +222,8 @@ def cut_off_calls(state: RunState) -> list[CallTrace]:
 
 def _held_to_the_end(state: RunState) -> list[CallTrace]:
     """The calls that were held when the run ended, but for those that an agent elsewhere made all the same."""
+    if not state.calls.withdrawn:
+        return []
     made = [(one.call_id, one.tool, one.arguments_hash) for one in state.calls.made.values() if one.code == UNALLOWED]
     return [one for one in state.calls.withdrawn if (one.call_id, one.tool, one.arguments_hash) not in made]
 

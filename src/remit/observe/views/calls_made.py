@@ -190,13 +190,14 @@ def _call_made(
 ) -> ToolCallMade:
     if (late := state.end.late.get(command_id)) is not None:
         return _call_told_late(trace, late, texts)
-    status = STATUS_OF[trace.rung]
+    rung, code, why = trace.rung, trace.code, trace.reason
+    status = STATUS_OF[rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
-    why, is_cut_off = trace.reason, trace.rung is _ATTEMPTED and command_id not in state.commands.open
-    if is_cut_off or command_id in state.commands.doubted or trace.code == OUTCOME_UNKNOWN:
+    is_cut_off = rung is _ATTEMPTED and command_id not in state.commands.open
+    if is_cut_off or command_id in state.commands.doubted or code == OUTCOME_UNKNOWN:
         status = CallStatus.OUTCOME_UNKNOWN
-        why = why or _WHY_UNKNOWN.get(trace.code, "")
-    elif trace.code and trace.rung is Rung.OBSERVED and trace.code not in (UNVERIFIED, UNALLOWED):
+        why = why or _WHY_UNKNOWN.get(code, "")
+    elif code and rung is Rung.OBSERVED and code not in (UNVERIFIED, UNALLOWED):
         status = CallStatus.FAILED
     return ToolCallMade(
         name=trace.tool,
@@ -205,7 +206,7 @@ def _call_made(
         duration_ms=trace.duration_ms or child_ms,
         call_id=trace.call_id,
         status=status,
-        code=trace.code,
+        code=code,
         error=why,
     )
 

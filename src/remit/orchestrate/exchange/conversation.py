@@ -23,15 +23,15 @@ Fetch = Callable[[Text], Awaitable[str]]
 class Conversation:
     """Grows with the run's context; texts that live in Blobs stay references until an executor needs them."""
 
-    __slots__ = ("_compressions", "_ephemeral", "_seen", "_whole", "messages")
+    __slots__ = ("_compressions", "_ephemeral", "_is_whole", "_seen", "_whole", "messages")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self._seen = 0
         self._compressions = 0
         self._ephemeral: Text = ""
-        # So many messages, from the first on, hold no reference.
-        self._whole = 0
+        # So many messages, from the first on, hold no reference; and whether none of the others does.
+        self._whole, self._is_whole = 0, True
 
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
@@ -40,7 +40,10 @@ class Conversation:
         context, messages = state.talk.context, self.messages
         for entry in context[self._seen :]:
             # Every other entry is a message already, and a call costs more than the look.
-            messages.append(_as_said(entry) if isinstance(entry, ModelAnswered) else entry)
+            message = _as_said(entry) if isinstance(entry, ModelAnswered) else entry
+            if type(message.content) is not str or message.reasoning or message.tool_calls:
+                self._is_whole = self._is_whole and not _has_references(message, entry)
+            messages.append(message)
         self._seen = len(context)
         if state.talk.ephemeral != self._ephemeral:
             self._place(state)
@@ -49,24 +52,22 @@ class Conversation:
     async def whole(self, state: RunState, count: int, fetch: Fetch) -> tuple[Message, ...]:
         """The first `count` messages of the run's context, and evidence among them, as an engine takes them: in full."""
         messages = self.catch_up(state)
-        end = len(messages)
-        if self._whole < end:
+        if not self._is_whole:
+            end = len(messages)
             evidence = self._evidence_at(state) if self._ephemeral else end
             for position, message in enumerate(messages[self._whole :], self._whole):
-                if not message.tool_calls and type(message.content) is str and type(message.reasoning) is str:
-                    continue  # As most are.
                 # Evidence stands in no context; what follows it stands there one place earlier.
                 entry = None if position == evidence else state.talk.context[position - (position > evidence)]
                 if _has_references(message, entry):
                     messages[position] = await _fetched(message, entry, fetch)
-            self._whole = end
+            self._whole, self._is_whole = end, end == len(messages)
         shown = count + bool(self._ephemeral)
         return tuple(messages) if shown == len(messages) else tuple(messages[:shown])
 
     def _begin_anew(self, state: RunState) -> None:
         """Forget what was rendered before earlier results were shortened."""
         self.messages.clear()
-        self._seen, self._whole, self._ephemeral = 0, 0, ""
+        self._seen, self._whole, self._is_whole, self._ephemeral = 0, 0, True, ""
         self._compressions = state.talk.compressions
 
     def _place(self, state: RunState) -> None:
@@ -75,7 +76,7 @@ class Conversation:
         shown = [system_message(state.talk.ephemeral)] if state.talk.ephemeral else []
         self.messages[place : place + bool(self._ephemeral)] = shown
         self._ephemeral = state.talk.ephemeral
-        self._whole = min(self._whole, place)
+        self._whole, self._is_whole = min(self._whole, place), False
 
     @staticmethod
     def _evidence_at(state: RunState) -> int:

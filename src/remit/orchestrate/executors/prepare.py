@@ -52,7 +52,7 @@ Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
 class ErrandTerms:
     """The terms that all errands of a run have in common: their sender, the terms of a model call, and the models."""
 
-    __slots__ = ("checked", "filters", "metadata", "models", "routing", "sender", "terms")
+    __slots__ = ("checked", "filters", "has_planner", "metadata", "models", "routing", "sender", "terms")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         manifest = pinned(state)
@@ -80,6 +80,7 @@ class ErrandTerms:
             replica=manifest.replica,
         )
         self.routing, self.filters, self.metadata = manifest.router, tuple(manifest.filters), call_metadata(request)
+        self.has_planner = ASK_PLANNER in graph_of_run(state).index
         # Engines are written in the order of their models, as far as they can be.
         specs = chain(manifest.engines, repeat(""))
         # Whether an answer is checked next, by the node that asks for it.
@@ -114,7 +115,7 @@ async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
     state, common = live.state, common_of(live)
     messages = await live.conversation.whole(state, command.messages_count, fetch)
     began = began_at(state)
-    if ASK_PLANNER in graph_of_run(state).index:
+    if common.has_planner:
         messages = _without_planner(state, messages)
     whole = replace(common.terms, messages=messages, max_tokens=command.max_tokens, attempt=command.attempt)
     request, ask = shaped_request(whole, state)

@@ -357,7 +357,7 @@ class Facts:
             shown = stored_bytes(content, evidence, kept)
         else:
             shown, whole, size = shortened_result(content, evidence, kept)
-        command, goal = state.commands.open.get(command_id), pinned(state).goal
+        command, goal = state.commands.open.get(command_id), state.manifest.goal  # type: ignore[union-attr]  # it has begun
         return arrivals.ToolReturned(
             command_id=command_id,
             content=shown,
@@ -370,7 +370,7 @@ class Facts:
             answer_violations=self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole=whole,
             critical=() if goal is None else critical_facts(goal, content),
-            flags=self._flags(state, command, result.content),
+            flags=self._flags(state, command, result.content) if state.derived.flagging else (),
             is_shared=report.is_shared,
         )
 

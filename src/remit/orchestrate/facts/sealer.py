@@ -58,12 +58,13 @@ KNOWN_CHARS_MIN = 8
 WORD_CHARS_MAX = 400
 # No text stands in these.
 _WITHOUT_TEXT = frozenset({int, float, bool, bytes})
-# What almost every report is or holds, with what reads all of its texts at once. What stands where a number or an enum is
-# declared need not be looked at: facts make numbers of it, or leave it out.
+# What almost every report and request is or holds, with what reads all of its texts at once. What stands where a number or
+# an enum is declared need not be looked at: facts make numbers of it, or leave it out.
 _TEXTS_OF: Mapping[type, Callable[[Any], tuple[Any, ...]]] = MappingProxyType(
-    {kind: attrgetter(*text_paths(kind)) for kind in (ModelSaid, ToolSaid, ToolCall)}
+    {kind: attrgetter(*text_paths(kind)) for kind in (ModelSaid, ToolSaid, ToolCall, Message)}
 )
 _LISTS = (tuple, list)
+_TEXT = frozenset({str})
 # For so many forms of values every text of a run is searched: those of some sixty. A run with more has read a list.
 FORMS_MAX = 1000
 # So many texts of a run are known to be plain, and none that is longer.
@@ -260,9 +261,10 @@ class Sealer:
 
         `name` is that of the field it stands in, if that means a secret: lists and members that hold a value have it, too.
         """
-        if type(value) is str:
+        kind = type(value)
+        if kind is str:
             return self._named(look, name, value) if name else self._replaced(look, value)
-        if (texts := _TEXTS_OF.get(type(value))) is not None and self._is_plain(look, value, texts):
+        if (texts := _TEXTS_OF.get(kind)) is not None and self._is_plain(look, value, texts):
             return value
         if isinstance(value, dict):
             return self._members(look, value, name)
@@ -290,16 +292,19 @@ class Sealer:
             found = texts(value)
         except AttributeError:  # A field does not hold what is declared.
             return False
-        chars_min = look.chars_min
+        chars_min, plain = look.chars_min, look.plain
         for text in filter(None, found):
-            if type(text) is str and len(text) < chars_min:
-                continue
-            if self._changed(look, text) is not text:
+            if type(text) is not str:
+                if self._changed(look, text) is not text:
+                    return False
+            elif len(text) >= chars_min and text not in plain and self._replaced(look, text) is not text:
                 return False
         return True
 
     def _members(self, look: _Look, value: dict[Any, Any], name: str) -> dict[Any, Any]:
         """A structure with every member looked at under the name that tells what it is."""
+        if _WITHOUT_TEXT.issuperset(map(type, value.values())) and _is_short(value, look.chars_min):
+            return value
         for key, part in value.items():
             if type(part) is str and str(key).casefold() in NAME_MEMBERS and means_a_secret(part):
                 name = part
@@ -341,6 +346,11 @@ class Sealer:
             changed.append(word)
             begin = end + 1
         return changed
+
+
+def _is_short(words: Collection[Any], chars_min: int) -> bool:
+    """Whether these are texts, each with fewer letters."""
+    return _TEXT.issuperset(map(type, words)) and max(map(len, words), default=0) < chars_min
 
 
 def _forms_in(text: str, forms: Iterable[str]) -> list[str]:

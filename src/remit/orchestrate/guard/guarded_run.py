@@ -234,7 +234,7 @@ def _id_at(manifest: Manifest, place: int) -> str:
 async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
     """A run that has just begun, held here; raises AppendConflict where another process has begun it."""
     run_id = manifest.run_id
-    live = Live(run_id, RunState())
+    live = Live(run_id)
     live.warrant, live.moment_ms = await _held(parts, manifest, run_id), moment_ms
     try:
         return await parts.runner.start(manifest, live)

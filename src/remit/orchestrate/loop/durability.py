@@ -47,18 +47,13 @@ def barrier_of(state: RunState, turn: Turn, entry: int = 0) -> Barrier | None:
     """The barrier that must be kept before this turn is acted on, given the state it was decided in; None where none must."""
     if state.end.ending is not None:
         return Barrier(state.end.ending.value, heard=entry, answer=answer_of(turn) if entry else "", seq=turn.seq)
-    if not entry and type(turn.arrival) not in HEAVY and not is_weighty(turn):
+    if not entry and type(turn.arrival) not in HEAVY and not decides_any(turn, WEIGHTY):
         return None
     weighty = [decision for decision in turn.decisions if type(decision) in WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=entry, seq=turn.seq)
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=entry, seq=turn.seq)
-
-
-def is_weighty(turn: Turn) -> bool:
-    """Whether a decision of a turn makes it a barrier."""
-    return decides_any(turn, WEIGHTY)
 
 
 def answer_of(turn: Turn) -> str:

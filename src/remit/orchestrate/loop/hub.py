@@ -188,7 +188,7 @@ class Hub:
         run_id = manifest.run_id
         warrant = await self.holdings.hold(run_id)
         try:
-            live = self._equipped(Live(run_id, RunState()), kit)
+            live = self._equipped(Live(run_id), kit)
             live.warrant = warrant
             await self.runner.start(manifest, live)
         except BaseException:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import START, Warrant
 from remit.core.journal.turn import Turn
-from remit.kernel.state import RunState
+from remit.kernel.state import NOT_BEGUN, RunState
 from remit.orchestrate.exchange.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Live:
         "warrant",
     )
 
-    def __init__(self, run_id: str, state: RunState) -> None:
+    def __init__(self, run_id: str, state: RunState = NOT_BEGUN) -> None:
         self.run_id = run_id
         self.state = state
         # Where its journal stands behind the last turn that is in the state.
@@ -58,7 +58,8 @@ class Live:
     @property
     def is_taken_over(self) -> bool:
         """Whether its turns tell that another process has taken the run up since: nothing more is begun or written here."""
-        return self.warrant is not None and self.warrant.token < self.state.token != self.foreign_token
+        token = self.state.token
+        return token != self.foreign_token and self.warrant is not None and self.warrant.token < token
 
     def keep_state_alone(self) -> None:
         """Let go of what only its errands needed: the run has ended, and its callers read off the state how it did."""

@@ -34,9 +34,9 @@ from remit.core.record import Text, replace
 from remit.core.run.manifest import Manifest
 from remit.core.work.goal import Task
 from remit.kernel.decide import weigh
-from remit.kernel.fold.apply import apply
+from remit.kernel.fold.apply import apply, opened_state
 from remit.kernel.fold.derived import derived_of
-from remit.kernel.state import RunState, pinned
+from remit.kernel.state import NOT_BEGUN, RunState, pinned
 from remit.kernel.tally import Tally
 from remit.observe.linked_turns import Linked, linked_turns, references
 from remit.orchestrate.bus.bus import Bus
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 _CUTTING = frozenset({CancelRequested, TimerFired})
 # Each conflict means that another process made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-# So many runs that ended here are remembered: the next exchange of a session asks for the one before it.
+# So many runs that ended here are remembered: the next exchange of a session asks for the one before it, and the response of
+# a run for those beneath it.
 ENDED_REMEMBERED_MAX = 16
 
 
@@ -96,12 +97,12 @@ class Runner:
         self.rates = UserRates()
         # Answers what a run asks, as far as a person has granted it beforehand.
         self.grants: Callable[[RunState], Awaitable[Report | None]] | None = None
-        # Runs of sessions that ended here, the newest last; never the truth, which is the journal.
+        # Runs of sessions and of families that ended here, the newest last; never the truth, which is the journal.
         self._ended: dict[str, RunState] = {}
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
-        live = live or Live(manifest.run_id, RunState())
+        live = live or Live(manifest.run_id)
         kept: Kept = []
         manifest = manifest if self.sealer is None else self.sealer.manifest(manifest)
         arrival = started(manifest, kept)
@@ -117,7 +118,7 @@ class Runner:
 
     async def load(self, run_id: str, live: Live | None = None) -> Live:
         """A run as its journal tells it, in a Live of the caller's or in a new one. Nothing is dispatched."""
-        live = live or Live(run_id, RunState())
+        live = live or Live(run_id)
         later = None if self.snapshots is None else await restore_state(live, self.snapshots, self.journal)
         if later is None:
             await self.catch_up(live)
@@ -126,8 +127,9 @@ class Runner:
         return live
 
     def remember_ended(self, state: RunState) -> None:
-        """Keep the state of a run of a session that ended here, so that the next exchange need not fold it again."""
-        if pinned(state).session is not None:
+        """Keep the state of a run that ended here where it will be asked for, so that it need not be folded again."""
+        manifest = pinned(state)
+        if manifest.session is not None or manifest.parent is not None or state.children.runs:
             self._ended[state.run_id] = state
             if len(self._ended) > ENDED_REMEMBERED_MAX:
                 del self._ended[next(iter(self._ended))]
@@ -193,12 +195,13 @@ class Runner:
         `entry` is the number in the inbox that the report came from, 0 for none. With `insists` it waits
         until a store that cannot be written just now can be; with None where the report tells of an effect.
         """
-        state, conflicts = live.state, 0
+        conflicts = 0
         if type(report) in _CUTTING:
             report = await self._cut(live, report)
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
-            seq, warrant = state.seq, live.warrant
+            state, warrant = live.state, live.warrant
+            seq = state.seq
             if live.is_taken_over:
                 raise LeaseLost(live.run_id)
             kept: Kept = []
@@ -209,7 +212,7 @@ class Runner:
                 tally = self._weighed(live, report, kept, tracer, read)
             except IllegalArrival:
                 await self.catch_up(live)
-                if state.seq == seq:
+                if live.state.seq == seq:
                     raise
                 conflicts += 1
                 continue
@@ -226,7 +229,7 @@ class Runner:
                 conflicts += 1
                 continue
             # Another caller that holds this run may have read the turn as soon as it was written, and gone on.
-            is_latest = state.seq == seq
+            is_latest = live.state.seq == seq
             if is_latest:
                 if seq < 0:
                     # A run that begins goes on in the state that was opened to decide on its start.
@@ -381,6 +384,9 @@ def _followed(tracer: "Tracer", turn: Turn, kept: Kept) -> "Tracer | None":
 
 def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
+    if steps and live.state is NOT_BEGUN:
+        began = steps[0].turn.arrival
+        live.state = opened_state(began, steps[0].turn.at_ms) if isinstance(began, RunStarted) else RunState()
     for step in steps:
         if step.turn.seq == live.state.seq + 1:  # Another caller that holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)

@@ -34,9 +34,18 @@ class Responses:
 
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
-        return await told_to_step(self._of(state))
+        return await told_to_step(_Response(self._runner, self._answered_by).of(state))
 
-    async def _of(self, state: RunState) -> SystemResponse:
+
+class _Response:
+    """One response in the making: whatever it asks of a run beneath, that is read once."""
+
+    def __init__(self, runner: Runner, answered_by: Callable[[str], tuple[str, ...]]) -> None:
+        self._runner, self._answered_by = runner, answered_by
+        self._loaded: dict[str, RunState] = {}
+
+    async def of(self, state: RunState) -> SystemResponse:
+        """The response of a run, or of one beneath it."""
         # A run that has its plan made tells what the steps of that plan gave.
         steps = (
             await self._load(beneath) if (beneath := steps_run(state)) else RunState() if is_planned(state) else state
@@ -70,11 +79,11 @@ class Responses:
         asked: list[WaitingFor] = []
         paused: list[str] = []
         for command_id in state.children.held:
-            child = (await self._runner.load(state.children.runs[command_id])).state
+            child = await self._load(state.children.runs[command_id])
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:
                 continue
-            told = await self._of(child)
+            told = await self.of(child)
             asked += [] if told.waiting_for is None else [told.waiting_for]
             paused += [child.run_id] if child.end.ending is None and is_paused(child) else []
             # A run whose child a halt holds back stands still for the same halt.
@@ -125,7 +134,10 @@ class Responses:
         return tuple(replace(told[name], answered_by=self._answered_by(told[name].queue)) for name in order)
 
     async def _load(self, run_id: str) -> RunState:
-        return (await self._runner.load(run_id)).state
+        state = self._loaded.get(run_id)
+        if state is None:
+            state = self._loaded[run_id] = await self._runner.state_at_rest(run_id)
+        return state
 
     async def _child(self, state: RunState, command_id: str) -> RunState:
         """The child that a command started; one with nothing done where it is gone."""
@@ -143,8 +155,9 @@ class Responses:
                 texts[reference.digest] = await self._runner.text(reference)
         # Without tools a child may have proposed a call all the same, which was refused.
         children = [await self._calls_of(state, command_id) for command_id in children_of(state)]
-        # Only where several runs called tools does their order matter.
-        is_among = is_child or any(child.calls for child in children)
+        # Only where several runs called tools does their order matter, and only of its own calls does a run tell when.
+        has_own = state.calls.made or state.calls.refused or state.calls.proposed or state.calls.withdrawn
+        is_among = has_own and (is_child or any(child.calls for child in children))
         return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})
 
     async def _times(self, run_id: str) -> dict[int, int]:
