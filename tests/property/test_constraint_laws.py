@@ -385,9 +385,29 @@ def test_prose_that_says_nothing_of_a_bare_value_is_passed_over(answer: Any, bef
 
 @given(
     answer=st.lists(clear, min_size=1) | st.dictionaries(st.sampled_from("abcd"), clear, min_size=1),
-    word=st.sampled_from("not no never wrong except without instead old previously example excluded unless maybe otherwise 2".split()),
+    word=st.sampled_from(
+        [
+            "not",
+            "no",
+            "never",
+            "wrong",
+            "except",
+            "without",
+            "instead",
+            "old",
+            "previously",
+            "example",
+            "excluded",
+            "unless",
+            "maybe",
+            "otherwise",
+            "2",
+        ]
+    ),
     place=st.integers(0, 20),
-    around=st.sampled_from(["Here is the JSON: {}", "{} is the answer.", "The answer is {}", "```json\n{}\n```\nI hope this helps!"]),
+    around=st.sampled_from(
+        ["Here is the JSON: {}", "{} is the answer.", "The answer is {}", "```json\n{}\n```\nI hope this helps!"]
+    ),
 )
 @settings(max_examples=examples(300))
 def test_words_around_a_value_that_may_change_it_leave_none(answer: Any, word: str, place: int, around: str) -> None:

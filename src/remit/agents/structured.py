@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from remit.core.failure import ErrorCode, RunFailed
+from remit.core.raised import words_of
 from remit.core.run.contract import RUN_OPEN, SystemResponse
 from remit.core.schema.json_schema import Schema
 from remit.core.schema.schema_source import check_of, instance_reader
@@ -57,7 +58,7 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
             return read(self.structured_output)
         except Exception as error:
             # The code of a type may raise whatever it likes.
-            raise self._unfit(str(error)) from error
+            raise self._unfit(words_of(error)) from error
 
     def _unfit(self, why: str) -> RunFailed:
         message = f"the output of run {self.run_id} is no value of its schema: {why[:400]}"

@@ -13,12 +13,13 @@ from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, check_budget, negative_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, check_figures, declared_boundary
 from remit.core.limits.roles import role_named
+from remit.core.raised import raised
 from remit.core.record import once_a_record, replace
 from remit.core.run.inference import ModelInfo, Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.work.goal import Goal
-from remit.inference.engine import AnyEngine, Engine
+from remit.inference.engine import AnyEngine, Engine, check_info
 from remit.inference.specs import open_engine
 from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID, registry_of
 from remit.orchestrate.setup.answer_rules import Judging, judging_of
@@ -64,13 +65,14 @@ def engine_of(engine: AnyEngine | str | None) -> Engine:
     except RemitError:
         raise
     except Exception as error:
-        message = f"model_info() of a {type(engine).__name__} raised {type(error).__name__}: {str(error)[:400]}"
+        message = f"model_info() of a {type(engine).__name__} raised {raised(error)[:400]}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
     if not isinstance(told, ModelInfo):
         message = (
             f"model_info() of a {type(engine).__name__} gave {clipped(told)}; it gives a ModelInfo, in a plain def"
         )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    check_info(told, type(engine).__name__)
     checked: Any = engine
     made: Engine = checked
     return made

@@ -10,7 +10,9 @@ Rule 5: the texts of a request are at hand; an engine never sees a digest.
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
-from remit.core.failure import ErrorCode, InvariantBroken, RemitError
+from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
+from remit.core.failure import ErrorCode, InvariantBroken, RemitError, RequestRejected
 from remit.core.record import JsonObject, Record
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.usage import TokenUsage
@@ -26,6 +28,27 @@ INFERENCE_CODES = frozenset(
 )
 
 ENGINE_FAULT_MISCODED = "ENGINE_FAULT_MISCODED"
+
+
+# What a figure of a model may not be below; a window of 0 is one that is not known.
+_LEAST = {"context_window": 0, "template_tokens": 0, "calls_at_once": 1}
+
+
+def check_info(info: ModelInfo, engine: str) -> None:
+    """Refuse what an engine says of its model where a run could not be written down, or planned, with it."""
+    what, code = f"{engine}.model_info()", ErrorCode.CONFIG_NO_ENGINE
+    as_declared(info, ModelInfo, what, code)
+    named = info.name.encode(errors="ignore").decode()
+    problem = (
+        "" if named.strip() and named == info.name else f"name={clipped(info.name)} is none; give the model a name"
+    )
+    for field, least in _LEAST.items():
+        if getattr(info, field) < least:
+            problem = f"{field}={getattr(info, field)} is below {least}"
+    if info.price is not None and min(info.price.input_microusd_per_mtok, info.price.output_microusd_per_mtok) < 0:
+        problem = f"price={clipped(info.price)} is below 0"
+    if problem:
+        raise RequestRejected(code, f"{what}: {problem}")
 
 
 class StreamChunk(Record):

@@ -21,7 +21,7 @@ from remit.constraint.reading.enums import the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
 from remit.constraint.reading.prose import says_nothing_before, says_nothing_behind, says_nothing_between
-from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
@@ -395,9 +395,7 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
         _note_removed(rest, end, log)
 
 
-def _check_words(
-    body: str, begin: int, taken: list[_Candidate], passed: list[_Candidate], wanted: Sought
-) -> None:
+def _check_words(body: str, begin: int, taken: list[_Candidate], passed: list[_Candidate], wanted: Sought) -> None:
     """Refuse words around the values that are taken, but for values of types that are not wanted, and citations."""
     for each in passed:
         body = body[: each.begin] + " " * (each.end - each.begin) + body[each.end :]

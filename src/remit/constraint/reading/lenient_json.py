@@ -128,7 +128,9 @@ def _behind_comment(text: str, at: int, log: RepairLog) -> int:
     if "..." in found[0] or _ELLIPSIS in found[0]:
         raise elided(at)
     if _says.search(found[0]):
-        raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may change what is meant; give the JSON without comments")
+        raise Unreadable(
+            Reason.COMMENT_UNCLEAR, at, "a comment may change what is meant; give the JSON without comments"
+        )
     log.note(RepairCode.COMMENT_REMOVED, at, found[0])
     return found.end()
 

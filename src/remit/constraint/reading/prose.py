@@ -21,13 +21,17 @@ _NOUN = (
     r"|items?|entry|entries|code|solution|extraction)"
 )
 _ASKED = r"(?:requested|required|extracted|structured|formatted|generated|resulting|parsed|desired)"
-_ADJECTIVE = rf"(?:{_ASKED}|following|final|complete|completed|full|valid|corrected|correct|fixed|updated|revised|single)"
+_ADJECTIVE = (
+    rf"(?:{_ASKED}|following|final|complete|completed|full|valid|corrected|correct|fixed|updated|revised|single)"
+)
 _NOUNS = rf"(?:{_ADJECTIVE} )*{_NOUN}(?: (?:of )?{_NOUN})*"
 # "A valid answer is" gives an example, "Here is a valid answer" does not.
 _NAMED = rf"(?:(?:the|your|my|this|our) )?{_NOUNS}"
 _SHOWN = rf"(?:{_NAMED}|an? {_NOUNS})"
 _SOURCE = r"(?:text|input|information|request|data|description|prompt|document|message|details|context|instructions|schema|format|structure)"
-_GIVEN = rf"(?:the|your) (?:(?:{_ASKED}|given|provided|json|above) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
+_GIVEN = (
+    rf"(?:the|your) (?:(?:{_ASKED}|given|provided|json|above) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
+)
 _WANTED = r"you(?: have|'ve| had)? (?:asked for|asked|requested|wanted|want|need|needed)"
 _BESIDE = (
     rf"(?:for you|(?:that |which )?{_WANTED}|as (?:{_WANTED}|requested|asked|required|specified)"
@@ -51,7 +55,7 @@ _lead = regex(
 )
 # Between values of which the earlier ones are the same, or were broken off.
 _again = regex(
-    rf"(?:(?:sorry|oh|oh wait|oops|again|once more|once again|one more time|and whole|continuing|starting over)"
+    r"(?:(?:sorry|oh|oh wait|oops|again|once more|once again|one more time|and whole|continuing|starting over)"
     r"|(?:that|it|this) was cut(?: off| short)?|i made a mistake"
     r"|(?:sorry |and )?let me (?:try|do|start|write|say|give)(?: it| that| this)?(?: again| over| once more)|here it is again)"
 )

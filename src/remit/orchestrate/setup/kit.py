@@ -20,6 +20,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD, declared_boundary
 from remit.core.limits.tools import ToolCall
 from remit.core.limits.trust import READS_RANK, Reads
+from remit.core.raised import raised
 from remit.core.record import Record, once_a_record, replace
 from remit.core.run.envelope import REQUEST_MALFORMED
 from remit.core.run.inference import Routing
@@ -132,7 +133,7 @@ def prompt_text(given: SystemPrompt) -> str:
         made = given.build_system_prompt()
         said = made.content if isinstance(made, Message) and made.role is Role.SYSTEM else made
     except Exception as error:
-        message = f"prompt provider {name!r} raised {type(error).__name__}: {error}"
+        message = f"prompt provider {name!r} raised {raised(error)}"
         raise RequestRejected(PROMPT_PROVIDER_FAILED, message, {"provider": name}) from error
     if not isinstance(said, str):
         message = f"prompt provider {name!r} made a {type(made).__name__}; it must make a system message or a text, in a plain def"
