@@ -20,16 +20,22 @@ from remit.orchestrate.patterns.structured_graph import TYPE_MARK
 from remit.orchestrate.setup.kit import Code
 
 if TYPE_CHECKING:
+    from types import UnionType
+    from typing import _SpecialForm
+
     from typing_extensions import TypeVar
 
     # Any where the schema is no type: what a JSON Schema describes, no type checker knows.
     T = TypeVar("T", default=Any)
+    # `int | None`, `Literal[…]` and `Annotated[…]` are types and no classes, so no checker tells the type of their value.
+    Form: TypeAlias = UnionType | _SpecialForm
 else:
     from typing import TypeVar
 
     T = TypeVar("T")
+    Form: TypeAlias = object
 # A pydantic model, a dataclass, a TypedDict or another type, of which the value will be; or a JSON Schema.
-SchemaSource: TypeAlias = type[T] | Mapping[str, Any] | Schema
+SchemaSource: TypeAlias = type[T] | Form | Mapping[str, Any] | Schema
 
 
 # Values of calls of one loop that were checked and not asked for yet: more calls than one process has under way.
