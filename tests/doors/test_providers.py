@@ -204,3 +204,13 @@ def test_an_agent_is_told_what_its_provider_gave_instead_of_candidates(given: An
     AgentLoop(panel, context_provider=Library(given), observer=observer, home=tmp_path).chat_sync("lamps")
     assert [message.content for message in panel.asked[0].messages] == ["lamps"]
     assert "Library.find() gave a" in str(observer.events())
+
+
+@pytest.mark.req("2.16")
+@pytest.mark.parametrize("given", [0, 0.0, {}, set(), b"", 5, [None], object()])
+def test_what_a_check_may_not_return_lets_nothing_pass(given: Any, tmp_path: Path) -> None:
+    handlers: dict[str, Any] = {"say": InferHandler(Panel("fine")), "check": ValidateHandler(lambda text: given)}
+    steps = [Step("a", "say", "lamps"), Step("b", "check")]
+    error = PlanExecutor(handlers, home=tmp_path).execute_sync(steps).error
+    assert error is not None
+    assert "it may return a text, a list of texts or None" in error.message

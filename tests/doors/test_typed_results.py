@@ -141,7 +141,7 @@ async def test_an_answer_with_the_schema_gives_the_value_also_where_another_proc
         """Order more."""
         return f"ordered {item}"
 
-    proposes = {"tool_calls": [{"name": "order", "arguments": {"item": "lamp"}}]}
+    proposes: dict[str, Any] = {"tool_calls": [{"name": "order", "arguments": {"item": "lamp"}}]}
     first = ScriptedEngine([proposes])
     async with AgentLoop(first, tools=[order], session_id="s", home=tmp_path) as agent:
         asked = await agent.produce("Order a lamp.", Stock)

@@ -90,7 +90,7 @@ _space = regex(r"[ \t\n\r]*+")
 _line_comment = regex(r"(?://|\#)[^\n]*+")
 _block_comment = regex(r"/\*.*?\*/", re.DOTALL)
 _structural = regex(r"[\"{}\[\]]")
-_says = regex(r"[^\W_]")
+_says = regex(r"[^\W_]|[^\x00-\x7f]")
 
 
 def skip(text: str, at: int, log: RepairLog) -> int:

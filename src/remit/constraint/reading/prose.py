@@ -20,22 +20,20 @@ _NOUN = (
     r"(?:json|objects?|arrays?|lists?|data|results?|answers?|response|output|values?|information|info|details|records?"
     r"|items?|entry|entries|code|solution|extraction)"
 )
-_ASKED = r"(?:requested|required|extracted|structured|formatted|generated|resulting|parsed|desired)"
+_ASKED = r"(?:requested|extracted|structured|formatted|generated|resulting|parsed)"
 _ADJECTIVE = (
     rf"(?:{_ASKED}|following|final|complete|completed|full|valid|corrected|correct|fixed|updated|revised|single)"
 )
 _NOUNS = rf"(?:{_ADJECTIVE} )*{_NOUN}(?: (?:of )?{_NOUN})*"
-# "A valid answer is" gives an example, "Here is a valid answer" does not.
-_NAMED = rf"(?:(?:the|your|my|this|our) )?{_NOUNS}"
-_SHOWN = rf"(?:{_NAMED}|an? {_NOUNS})"
+# "A valid answer is" gives an example and "Your answer is" may quote one; behind "Here is" they do not.
+_NAMED = rf"(?:(?:the|my|this) )?{_NOUNS}"
+_SHOWN = rf"(?:{_NAMED}|(?:an?|your) {_NOUNS})"
 _SOURCE = r"(?:text|input|information|request|data|description|prompt|document|message|details|context|instructions|schema|format|structure)"
-_GIVEN = (
-    rf"(?:the|your) (?:(?:{_ASKED}|given|provided|json|above) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
-)
+_GIVEN = rf"(?:the|your) (?:(?:{_ASKED}|required|given|provided|json|above) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
 _WANTED = r"you(?: have|'ve| had)? (?:asked for|asked|requested|wanted|want|need|needed)"
 _BESIDE = (
     rf"(?:for you|(?:that |which )?{_WANTED}|as (?:{_WANTED}|requested|asked|required|specified)"
-    rf"|in json|in (?:the )?(?:{_ASKED} |json )*(?:format|structure)|as (?:an? )?{_NOUNS}"
+    rf"|in json|in (?:the )?(?:{_ASKED} |required |json )*(?:format|structure)|as (?:an? )?{_NOUNS}"
     rf"|(?:based on|from|for|according to|using) {_GIVEN}"
     rf"|(?:that |which )?(?:matches|matching|fits|fitting|follows|conforms to|conforming to) {_GIVEN})"
 )
@@ -48,7 +46,8 @@ _GREETING = (
 )
 _MADE = r"(?:extracted|generated|created|formatted|prepared|parsed|converted|structured|made)"
 _lead = regex(
-    rf"(?:{_GREETING} )?(?:{_GREETING}|{_BESIDE}|here(?:'s| is| are)?(?: it is| they are| you go| you are)?(?: {_SHOWN})?{_WITH}"
+    rf"(?:{_GREETING}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
+    rf"|(?:{_GREETING} )?here(?:'s| is| are)?(?: it is| they are| you go| you are)?(?: {_SHOWN})?{_WITH}"
     rf"|(?:below|the following|this|that|these|it|what follows) (?:is|are)(?: {_SHOWN})?{_WITH}"
     rf"|{_NAMED}{_WITH}(?: (?:is|are))?(?: below| as follows)?{_WITH}"
     rf"|(?:i|we)(?:'ve| have)? {_MADE} {_SHOWN}{_WITH}|(?:const|let|var|return|print|and)(?: {_NAMED})?)"
@@ -86,7 +85,7 @@ _MARKS = (
     regex(r"<\|(?:im_end|eot_id|endoftext|end)\|>|</s>"),
 )
 _emphasis = regex(r"[*_`\"'\u201c\u201d]{1,3}(?=\W|\Z)|(?:(?<=\W)|\A)[*_`\"'\u201c\u201d]{1,3}")
-_pictures = regex("[\U0001f600-\U0001f64f\U0001f389\U0001f44d\u263a\ufe0f\u200b]")
+_pictures = regex("[\U0001f600-\U0001f60a\U0001f642\U0001f389\U0001f44d\u2705\u263a\ufe0f\u200b]")
 _ends = regex(r"(?<=[\w)])\s*(?:[.,:;!]+|=(?=\s*\Z)|\((?=\s*\Z))|\n|\s[\u2013\u2014-](?=\s)|\A\s*[.,:;)]+|---+")
 _words = regex(r"[a-z']+")
 _parts = regex(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")

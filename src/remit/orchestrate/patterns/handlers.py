@@ -225,7 +225,10 @@ class ValidateHandler:
             return (words_of(problem) or f"the check raised {type(problem).__name__}",)
         if isinstance(said, bool):
             return None if said else ("the check returned False",)
-        return (said,) if said and isinstance(said, str) else said or None
+        if said is None or (isinstance(said, str | list | tuple) and not said):
+            return None
+        # What is none of what a check may return, however empty it is, is told by those who hear it.
+        return (said,) if isinstance(said, str) else said
 
 
 # Whatever PlanExecutor takes for a type of step.

@@ -75,7 +75,7 @@ def check_planner(planner: Planner | None, engines: Mapping[str, AnyEngine]) -> 
     given: object = planner
     if given is None:
         return
-    if not callable(getattr(given, "create_plan", None)):
+    if isinstance(given, type) or not callable(getattr(given, "create_plan", None)):
         raise RequestRejected(PLANNER_FAILED, f"a {type(given).__name__} is no planner: it lacks create_plan()")
     if not isinstance(given, ModelPlanner):
         return
