@@ -8,6 +8,7 @@ import pytest
 from remit import (
     AgentLoop,
     InferHandler,
+    Kit,
     ModelInfo,
     PlanExecutor,
     Price,
@@ -138,3 +139,20 @@ def test_what_is_no_tool_is_refused_with_one_code_wherever_tools_are_taken(kind:
     with pytest.raises(RequestRejected) as refused:
         TAKES_TOOLS[kind]([given])
     assert refused.value.code == TOOL_INVALID
+
+
+@pytest.mark.parametrize("field", ["engines", "tools", "code", "handlers", "filters", "step_filters", "router"])
+@pytest.mark.parametrize("given", [5, "x", [], object])
+def test_a_kit_is_made_of_parts_that_a_run_can_be_started_with(field: str, given: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Kit(**{"engines": {"panel": Panel("hi")}, field: given})
+    assert field in refused.value.message
+
+
+@pytest.mark.parametrize("given", [5, None, Panel, object(), Says(ODD(5))])
+def test_a_kit_takes_engines_that_can_be_asked_and_filters_that_can_be_called(given: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Kit({"panel": given})
+    assert refused.value.code == ErrorCode.CONFIG_NO_ENGINE
+    with pytest.raises(RequestRejected, match="is no function"):
+        Kit({"panel": Panel("hi")}, filters={"a": 5 if callable(given) else given})

@@ -13,7 +13,8 @@ from typing import Protocol, TypeAlias
 from remit.core.clipped import clipped
 from remit.core.declared_types import as_declared
 from remit.core.failure import ErrorCode, InvariantBroken, RemitError, RequestRejected
-from remit.core.record import JsonObject, Record
+from remit.core.raised import raised
+from remit.core.record import JsonObject, Record, once_a_record
 from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.run.usage import TokenUsage
 
@@ -32,23 +33,8 @@ ENGINE_FAULT_MISCODED = "ENGINE_FAULT_MISCODED"
 
 # What a figure of a model may not be below; a window of 0 is one that is not known.
 _LEAST = {"context_window": 0, "template_tokens": 0, "calls_at_once": 1}
-
-
-def check_info(info: ModelInfo, engine: str) -> None:
-    """Refuse what an engine says of its model where a run could not be written down, or planned, with it."""
-    what, code = f"{engine}.model_info()", ErrorCode.CONFIG_NO_ENGINE
-    as_declared(info, ModelInfo, what, code)
-    named = info.name.encode(errors="ignore").decode()
-    problem = (
-        "" if named.strip() and named == info.name else f"name={clipped(info.name)} is none; give the model a name"
-    )
-    for field, least in _LEAST.items():
-        if getattr(info, field) < least:
-            problem = f"{field}={getattr(info, field)} is below {least}"
-    if info.price is not None and min(info.price.input_microusd_per_mtok, info.price.output_microusd_per_mtok) < 0:
-        problem = f"price={clipped(info.price)} is below 0"
-    if problem:
-        raise RequestRejected(code, f"{what}: {problem}")
+# What engines tell of themselves is looked at with every kit, mostly the same.
+_INFOS_KEPT_MAX = 64
 
 
 class StreamChunk(Record):
@@ -132,3 +118,43 @@ class EngineFault(RemitError):
         self.retry_after_s = retry_after_s
         self.said = said
         self.is_final = is_final
+
+
+def check_engine(engine: object) -> None:
+    """Refuse what cannot be asked, and what tells nothing of its model that a run could be planned or written down with."""
+    if isinstance(engine, type):
+        message = f"the class {engine.__name__} is no engine; make one of it: {engine.__name__}(…)"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    kind, model_info = type(engine).__name__, getattr(engine, "model_info", None)
+    if not callable(getattr(engine, "infer", None)) or not callable(model_info):
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"a {kind} is no engine: it lacks infer() or model_info()")
+    try:
+        told: object = model_info()
+    except RemitError:
+        raise
+    except Exception as error:
+        message = f"model_info() of a {kind} raised {raised(error)[:400]}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
+    if not isinstance(told, ModelInfo):
+        message = f"model_info() of a {kind} gave {clipped(told)}; it gives a ModelInfo, in a plain def"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    if problem := _problem_of(told):
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"{kind}.{problem}")
+
+
+@once_a_record(_INFOS_KEPT_MAX)
+def _problem_of(info: ModelInfo) -> str:
+    """What is wrong with what an engine tells of its model; empty where nothing is."""
+    try:
+        as_declared(info, ModelInfo, "model_info()", ErrorCode.CONFIG_NO_ENGINE)
+    except RequestRejected as refused:
+        return refused.message
+    named = info.name.encode(errors="ignore").decode()
+    if not named.strip() or named != info.name:
+        return f"model_info(): name={clipped(info.name)} is none; give the model a name"
+    for field, least in _LEAST.items():
+        if getattr(info, field) < least:
+            return f"model_info(): {field}={getattr(info, field)} is below {least}"
+    if info.price is not None and min(info.price.input_microusd_per_mtok, info.price.output_microusd_per_mtok) < 0:
+        return f"model_info(): price={clipped(info.price)} is below 0"
+    return ""
