@@ -107,11 +107,14 @@ TAKES_ENGINE: dict[str, Callable[[Any], Any]] = {
         (ODD("m", "8k"), "context_window='8k' cannot be used; it takes int"),
         (ODD("m", 8.5), "context_window=8.5"),
         (ODD("m", True), "context_window=True"),
-        (ODD("m", -1), "context_window=-1 is below 0"),
+        (ODD("m", 2**70), "context_window="),
+        (ODD("m", price=ODD("p")), "it takes Price or None"),
+        (ODD("m", price=Price(ODD("p"), 1)), "it takes int"),
+        (ODD("m", -1), "context_window=-1 is outside 0 to"),
         (ODD("m", price=5), "price=5 cannot be used; it takes Price or None"),
-        (ODD("m", price=Price(-1, 1)), "is below 0"),
-        (ODD("m", calls_at_once=0), "calls_at_once=0 is below 1"),
-        (ODD("m", template_tokens=-1), "template_tokens=-1 is below 0"),
+        (ODD("m", price=Price(-1, 1)), "input_microusd_per_mtok=-1 is outside 0 to"),
+        (ODD("m", calls_at_once=0), "calls_at_once=0 is outside 1 to"),
+        (ODD("m", template_tokens=-1), "template_tokens=-1 is outside 0 to"),
     ],
 )
 def test_what_an_engine_tells_of_its_model_is_looked_at_when_the_loop_is_made(kind: str, told: Any, words: str) -> None:
@@ -154,5 +157,6 @@ def test_a_kit_takes_engines_that_can_be_asked_and_filters_that_can_be_called(gi
     with pytest.raises(RequestRejected) as refused:
         Kit({"panel": given})
     assert refused.value.code == ErrorCode.CONFIG_NO_ENGINE
+    look: Any = 5 if callable(given) else given
     with pytest.raises(RequestRejected, match="is no function"):
-        Kit({"panel": Panel("hi")}, filters={"a": 5 if callable(given) else given})
+        Kit({"panel": Panel("hi")}, filters={"a": look})

@@ -8,14 +8,15 @@ Rule 5: the texts of a request are at hand; an engine never sees a digest.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from remit.core.clipped import clipped
 from remit.core.declared_types import as_declared
 from remit.core.failure import ErrorCode, InvariantBroken, RemitError, RequestRejected
+from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.raised import raised
-from remit.core.record import JsonObject, Record, once_a_record
-from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.record import JsonObject, Record
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.usage import TokenUsage
 
 # What can go wrong with a model; every other code belongs to other rooms.
@@ -33,8 +34,6 @@ ENGINE_FAULT_MISCODED = "ENGINE_FAULT_MISCODED"
 
 # What a figure of a model may not be below; a window of 0 is one that is not known.
 _LEAST = {"context_window": 0, "template_tokens": 0, "calls_at_once": 1}
-# What engines tell of themselves is looked at with every kit, mostly the same.
-_INFOS_KEPT_MAX = 64
 
 
 class StreamChunk(Record):
@@ -142,19 +141,19 @@ def check_engine(engine: object) -> None:
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"{kind}.{problem}")
 
 
-@once_a_record(_INFOS_KEPT_MAX)
-def _problem_of(info: ModelInfo) -> str:
-    """What is wrong with what an engine tells of its model; empty where nothing is."""
-    try:
-        as_declared(info, ModelInfo, "model_info()", ErrorCode.CONFIG_NO_ENGINE)
-    except RequestRejected as refused:
-        return refused.message
-    named = info.name.encode(errors="ignore").decode()
-    if not named.strip() or named != info.name:
+def _problem_of(info: Any) -> str:
+    """What is wrong with the ModelInfo of an engine; empty where nothing is."""
+    figures = [(info.price, field, 0) for field in Price.__struct_fields__] if type(info.price) is Price else []
+    figures += [(info, field, least) for field, least in _LEAST.items()]
+    is_typed = type(info.name) is str and type(info.calls_by_grammar) is bool and isinstance(info.price, Price | None)
+    if not is_typed or any(type(getattr(owner, field)) is not int for owner, field, _ in figures):
+        try:
+            as_declared(info, ModelInfo, "model_info()", ErrorCode.CONFIG_NO_ENGINE)
+        except RequestRejected as refused:
+            return refused.message
+    if not info.name.strip() or info.name.encode(errors="ignore").decode() != info.name:
         return f"model_info(): name={clipped(info.name)} is none; give the model a name"
-    for field, least in _LEAST.items():
-        if getattr(info, field) < least:
-            return f"model_info(): {field}={getattr(info, field)} is below {least}"
-    if info.price is not None and min(info.price.input_microusd_per_mtok, info.price.output_microusd_per_mtok) < 0:
-        return f"model_info(): price={clipped(info.price)} is below 0"
+    for owner, field, least in figures:
+        if not least <= getattr(owner, field) <= INTEGER_MAX:
+            return f"model_info(): {field}={getattr(owner, field)} is outside {least} to {INTEGER_MAX}"
     return ""

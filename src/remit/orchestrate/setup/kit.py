@@ -170,7 +170,7 @@ class Kit:
         """Raises RequestRejected for parts with which no run could be started."""
         for name in _NAMED_PARTS:
             given: object = getattr(self, name)
-            if not isinstance(given, Mapping):
+            if type(given) is not dict and not isinstance(given, Mapping):
                 message = f"kit: {name}={clipped(given)} cannot be used; give a mapping of names to parts"
                 raise RequestRejected(REQUEST_MALFORMED, message, {"field": name})
         tools: object = self.tools
