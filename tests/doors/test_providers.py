@@ -9,6 +9,8 @@ from remit import (
     AgentLoop,
     Boundary,
     Candidate,
+    InferHandler,
+    InMemoryEventLog,
     Message,
     PlanExecutor,
     Principal,
@@ -17,8 +19,11 @@ from remit import (
     RerankInput,
     RetrieveHandler,
     Step,
+    ValidateHandler,
     system_message,
+    user_message,
 )
+from remit.core.failure import ErrorCode
 from remit.core.work.candidate import ScoreMaker
 from tests.doors.desk import Panel
 
@@ -99,3 +104,113 @@ def test_a_provider_that_reads_more_than_the_boundary_allows_is_refused(provider
         AgentLoop(Panel("fine"), context_provider=provider, boundary=narrow, home=tmp_path).chat_sync("lamps")
     allowed = AgentLoop(Panel("fine"), context_provider=Told("public"), boundary=narrow, home=tmp_path)
     assert allowed.chat_sync("lamps").content == "fine"
+
+
+class Finds:
+    """A provider that finds whatever it was made with."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def find(self, query: str) -> Any:
+        """What it was made with."""
+        return self.found
+
+
+class Builds(Finds):
+    """One that builds messages."""
+
+    find = None  # type: ignore[assignment]  # it has no such method
+
+    def build(self, query: str) -> Any:
+        """What it was made with."""
+        return self.found
+
+
+class Reranks(Finds):
+    """A reranker that gives whatever it was made with."""
+
+    def rerank(self, query: str, candidates: Any) -> Any:
+        """What it was made with."""
+        return self.found
+
+
+@pytest.mark.req("2.16")
+@pytest.mark.parametrize("made", [RetrieveHandler, RerankHandler, ValidateHandler])
+@pytest.mark.parametrize(
+    "given", ["./index.json", b"index", 5, object(), [], Finds, Builds(1).__class__, type("F", (), {"find": 5})()]
+)
+def test_what_is_no_such_part_is_refused_when_its_handler_is_made(made: Any, given: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        made(given)
+    assert refused.value.code == "PLAN_HANDLER_INVALID"
+
+
+NO_EVIDENCE: list[Any] = [-1, None, True, {"a": 1}, [1, 2], [{"text": "x"}], [None], [*FOUND, "x"], b"x", object()]
+
+
+@pytest.mark.req("1.3", "2.16")
+@pytest.mark.parametrize("given", [*NO_EVIDENCE, "a text", user_message("a message")])
+def test_what_is_found_and_is_no_candidate_reaches_no_later_step(given: Any, tmp_path: Path) -> None:
+    refuses("Finds.find() gave a", RetrieveHandler(Finds(given)), tmp_path)
+    refuses("the reranker gave a", RerankHandler(Reranks(given)), tmp_path)
+
+
+@pytest.mark.req("1.3", "2.16")
+@pytest.mark.parametrize("given", NO_EVIDENCE)
+def test_what_is_built_and_is_no_message_reaches_no_later_step(given: Any, tmp_path: Path) -> None:
+    refuses("Builds.build() gave a", RetrieveHandler(Builds(given)), tmp_path)
+    refuses("the function of the handler gave a", RetrieveHandler(lambda query: given), tmp_path)
+
+
+def refuses(words: str, handler: Any, home: Path) -> None:
+    panel = Panel("I guess")
+    handlers = {"first": RetrieveHandler(lambda query: FOUND), "part": handler, "say": InferHandler(panel)}
+    first = [Step("first", "first", "lamps")] if isinstance(handler, RerankHandler) else []
+    plan = [*first, Step("part", "part", None if first else "lamps"), Step("say", "say")]
+    error = PlanExecutor(handlers, home=home).execute_sync(plan).error
+    assert error is not None
+    assert (error.code, words in error.message) == (ErrorCode.ORCHESTRATION_STEP_MISMATCH, True), error.message
+    assert panel.asked == []
+
+
+@pytest.mark.req("2.16")
+@pytest.mark.parametrize(
+    "given", ["Lamps are lit.", system_message("Lamps are lit."), [system_message("Lamps are lit.")]]
+)
+def test_a_text_or_one_message_that_was_built_is_evidence_as_for_an_agent(given: Any, tmp_path: Path) -> None:
+    for provider in (Builds(given), lambda query: given):
+        panel = Panel("yes")
+        handlers: dict[str, Any] = {"look": RetrieveHandler(provider), "say": InferHandler(panel)}
+        PlanExecutor(handlers, home=tmp_path).execute_sync([Step("a", "look", "Lit?"), Step("b", "say")])
+        assert [message.content for message in panel.asked[0].messages] == ["Lamps are lit.", "Lit?"]
+
+
+class Library(Finds):
+    """A provider of an agent that finds candidates and makes messages of them."""
+
+    def build(self, query: str) -> Any:
+        """What it found."""
+        return self.written(self.found)
+
+    def written(self, found: Any) -> Any:
+        """A message for each."""
+        return [system_message(str(each)) for each in found]
+
+
+@pytest.mark.parametrize("given", [-1, "text", [1], None])
+def test_an_agent_is_told_what_its_provider_gave_instead_of_candidates(given: Any, tmp_path: Path) -> None:
+    observer, panel = InMemoryEventLog(), Panel("fine")
+    AgentLoop(panel, context_provider=Library(given), observer=observer, home=tmp_path).chat_sync("lamps")
+    assert [message.content for message in panel.asked[0].messages] == ["lamps"]
+    assert "Library.find() gave a" in str(observer.events())
+
+
+@pytest.mark.req("2.16")
+@pytest.mark.parametrize("given", [0, 0.0, {}, set(), b"", 5, [None], object()])
+def test_what_a_check_may_not_return_lets_nothing_pass(given: Any, tmp_path: Path) -> None:
+    handlers: dict[str, Any] = {"say": InferHandler(Panel("fine")), "check": ValidateHandler(lambda text: given)}
+    steps = [Step("a", "say", "lamps"), Step("b", "check")]
+    error = PlanExecutor(handlers, home=tmp_path).execute_sync(steps).error
+    assert error is not None
+    assert "it may return a text, a list of texts or None" in error.message

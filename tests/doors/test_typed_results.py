@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypedDict
+from typing import Any, ParamSpec, TypedDict, cast
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from pydantic import BaseModel, field_validator
 from remit import (
     AgentLoop,
     RedundantLoop,
+    RequestRejected,
     RunFailed,
     ScriptedEngine,
     SpecializedLoop,
@@ -131,6 +132,28 @@ async def test_a_run_that_waits_has_no_value_yet_and_has_one_once_it_was_answere
     assert asked.waiting_for is not None
     done = await loop.approve(asked.waiting_for.packet_ids[0], by="ada")
     assert done.value.left == 3
+
+
+@in_loop
+async def test_an_answer_with_the_schema_gives_the_value_also_where_another_process_asked(tmp_path: Path) -> None:
+    @tool(effect="external")
+    def order(item: str) -> str:
+        """Order more."""
+        return f"ordered {item}"
+
+    proposes: dict[str, Any] = {"tool_calls": [{"name": "order", "arguments": {"item": "lamp"}}]}
+    first = ScriptedEngine([proposes])
+    async with AgentLoop(first, tools=[order], session_id="s", home=tmp_path) as agent:
+        asked = await agent.produce("Order a lamp.", Stock)
+    assert asked.waiting_for is not None
+    packet_id = asked.waiting_for.packet_ids[0]
+    # A script goes on where the answers before it ended.
+    script = [proposes, {"text": "done"}, {"text": json.dumps(JSON)}]
+    async with AgentLoop(ScriptedEngine(script), tools=[order], session_id="s", home=tmp_path) as agent:
+        with pytest.raises(RequestRejected, match="says nothing"):
+            await agent.approve(packet_id, by="ada", schema=cast("type[Stock]", True))
+        done = await agent.approve(packet_id, by="ada", schema=Stock)
+    assert done.value == Stock(item="lamp", left=3, since=date(2026, 1, 2))
 
 
 @in_loop

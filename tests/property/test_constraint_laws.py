@@ -330,7 +330,7 @@ clear = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
     max_leaves=6,
 )
-WORDS = ("", "\nSorry, let me do it again", "\nThis is \u201cit\u201d, {name} [1]:")
+WORDS = ("", "\nSorry, let me do it again", "\nThat was cut off. Here is the complete JSON:")
 marks = st.sampled_from([("```json", "```"), ("~~~json", "~~~"), ("```", "```"), ("````json5 title=a.json", "````")])
 answers = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=3) | st.lists(
     values, min_size=1, max_size=3
@@ -351,6 +351,8 @@ def test_of_fences_begun_and_whole_the_whole_one_is_meant_or_none(data: st.DataO
         piece = {"whole": whole, "other": json.dumps(other)}.get(kind, cut[:length])
         piece += ", oh wait" if kind == "prose" else ""
         said.append(f"{opening}\n{piece}\n{closing}{data.draw(st.sampled_from(WORDS))}")
+    # Behind the last one such words would announce another.
+    said[-1] = said[-1].removesuffix(WORDS[1]).removesuffix(WORDS[2])
     found = constrain("\n".join(said), ANYTHING)
     if kinds[-1] == "cut":
         assert not found.ok
@@ -372,10 +374,47 @@ def test_commas_that_are_missing_between_lines_are_put_in(items: list[Any], gap:
 
 @given(
     answer=st.lists(clear, min_size=1) | st.dictionaries(st.sampled_from("abcd"), clear, min_size=1),
-    before=st.sampled_from(["Here it is: ", "As {name} said:\n"]),
-    after=st.sampled_from([".", ". Is that ok?"]),
+    before=st.sampled_from(["Here it is: ", "Sure!\nHere's the JSON you asked for:\n"]),
+    after=st.sampled_from([".", ". Is that ok?", "\n\nLet me know if you need anything else!"]),
 )
 @settings(max_examples=examples(100))
-def test_prose_around_a_bare_value_is_passed_over(answer: Any, before: str, after: str) -> None:
+def test_prose_that_says_nothing_of_a_bare_value_is_passed_over(answer: Any, before: str, after: str) -> None:
     found = constrain(f"{before}{json.dumps(answer)}{after}", Demand({"type": ["object", "array"]}))
     assert same_json(found.value, answer)
+
+
+@given(
+    answer=st.lists(clear, min_size=1) | st.dictionaries(st.sampled_from("abcd"), clear, min_size=1),
+    word=st.sampled_from(
+        [
+            "not",
+            "no",
+            "never",
+            "wrong",
+            "except",
+            "without",
+            "instead",
+            "old",
+            "previously",
+            "example",
+            "excluded",
+            "unless",
+            "maybe",
+            "otherwise",
+            "2",
+        ]
+    ),
+    place=st.integers(0, 20),
+    around=st.sampled_from(
+        ["Here is the JSON: {}", "{} is the answer.", "The answer is {}", "```json\n{}\n```\nI hope this helps!"]
+    ),
+)
+@settings(max_examples=examples(300))
+def test_words_around_a_value_that_may_change_it_leave_none(answer: Any, word: str, place: int, around: str) -> None:
+    """A word that rules out, corrects or limits, put anywhere among words that say nothing."""
+    before, after = around.split("{}")
+    words = [*before.split(" "), "{}", *after.split(" ")]
+    at = place % len(words)
+    said = " ".join([*words[:at], word, *words[at:]]).replace("{}", json.dumps(answer))
+    found = constrain(said, Demand({"type": ["object", "array"]}))
+    assert not found.ok, said

@@ -233,18 +233,57 @@ class AgentLoop:
         finally:
             self._in_use.release()
 
+    @overload
     async def approve(
         self, packet_id: str, *, by: str, arguments: JsonObject | None = None, packet: str | None = None
+    ) -> SystemResponse: ...
+    @overload
+    async def approve(
+        self,
+        packet_id: str,
+        *,
+        by: str,
+        arguments: JsonObject | None = None,
+        packet: str | None = None,
+        schema: SchemaSource[T],
+    ) -> StructuredResponse[T]: ...
+    async def approve(
+        self,
+        packet_id: str,
+        *,
+        by: str,
+        arguments: JsonObject | None = None,
+        packet: str | None = None,
+        schema: SchemaSource[Any] | None = None,
     ) -> SystemResponse:
         """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on.
 
-        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED.
+        `packet` names the version that was shown; any other, also an empty one, is refused with PACKET_CHANGED. With the
+        `schema` of a structured exchange, the response has its typed value, also where another process began it.
         """
-        return await told_to_step(self._answer(approval(packet_id, by=by, arguments=arguments, packet=packet)))
+        said = approval(packet_id, by=by, arguments=arguments, packet=packet)
+        return await told_to_step(self._answer(said, _shape_of(schema)))
 
-    async def reject(self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None) -> SystemResponse:
-        """Say no to what the open exchange asks, and let it go on without."""
-        return await told_to_step(self._answer(rejection(packet_id, by=by, reason=reason, packet=packet)))
+    @overload
+    async def reject(
+        self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None
+    ) -> SystemResponse: ...
+    @overload
+    async def reject(
+        self, packet_id: str, *, by: str, reason: str = "", packet: str | None = None, schema: SchemaSource[T]
+    ) -> StructuredResponse[T]: ...
+    async def reject(
+        self,
+        packet_id: str,
+        *,
+        by: str,
+        reason: str = "",
+        packet: str | None = None,
+        schema: SchemaSource[Any] | None = None,
+    ) -> SystemResponse:
+        """Say no to what the open exchange asks, and let it go on without; `schema` as for an approval."""
+        said = rejection(packet_id, by=by, reason=reason, packet=packet)
+        return await told_to_step(self._answer(said, _shape_of(schema)))
 
     @overload
     async def resume(self, schema: None = None) -> SystemResponse: ...
@@ -256,10 +295,7 @@ class AgentLoop:
         Refused with NOTHING_OPEN where none is open. An exchange whose schema is a type with checks of its own goes on
         with that schema; without it, it is refused and stays as it is.
         """
-        if schema is not None:
-            object_schema(schema)
-        shape = None if schema is None else OutputShape(schema)
-        return await told_to_step(self._resumed(shape))
+        return await told_to_step(self._resumed(_shape_of(schema)))
 
     async def _resumed(self, shape: OutputShape[Any] | None) -> SystemResponse:
         system = await self._workplace.system()
@@ -329,7 +365,7 @@ class AgentLoop:
             system.listen(self._exchange.listener, run_id)
         return self._exchange
 
-    async def _answer(self, said: UserSignal) -> SystemResponse:
+    async def _answer(self, said: UserSignal, shape: OutputShape[Any] | None) -> SystemResponse:
         system = await self._workplace.system()
         try:
             exchange = await self._open_exchange(system)
@@ -338,12 +374,21 @@ class AgentLoop:
                 raise
             packet_id = str(said.payload["packet_id"])
             await refuse_answer(system, packet_id, none_of(packet_id, f"of this agent: {error.message}"))
+        _shape(exchange, shape)
         await answer(system, exchange.run_id, said, exchange.kit)
         # Where runs are left to workers, one of them goes on.
         response = await (await system.find(exchange.run_id, kit=exchange.kit))
         await exchange.finish()
         await self._refresh(system)
         return exchange.read(response)
+
+
+def _shape_of(schema: SchemaSource[Any] | None) -> OutputShape[Any] | None:
+    """How a response of this schema is read; raises RequestRejected for what is none of an object."""
+    if schema is None:
+        return None
+    object_schema(schema)
+    return OutputShape(schema)
 
 
 def _shape(exchange: Exchange, shape: OutputShape[Any] | None) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from remit.core.failure import ErrorCode, RunFailed
+from remit.core.raised import words_of
 from remit.core.run.contract import RUN_OPEN, SystemResponse
 from remit.core.schema.json_schema import Schema
 from remit.core.schema.schema_source import check_of, instance_reader
@@ -19,16 +20,22 @@ from remit.orchestrate.patterns.structured_graph import TYPE_MARK
 from remit.orchestrate.setup.kit import Code
 
 if TYPE_CHECKING:
+    from types import UnionType
+    from typing import _SpecialForm
+
     from typing_extensions import TypeVar
 
     # Any where the schema is no type: what a JSON Schema describes, no type checker knows.
     T = TypeVar("T", default=Any)
+    # `int | None`, `Literal[…]` and `Annotated[…]` are types and no classes, so no checker tells the type of their value.
+    Form: TypeAlias = UnionType | _SpecialForm
 else:
     from typing import TypeVar
 
     T = TypeVar("T")
+    Form: TypeAlias = object
 # A pydantic model, a dataclass, a TypedDict or another type, of which the value will be; or a JSON Schema.
-SchemaSource: TypeAlias = type[T] | Mapping[str, Any] | Schema
+SchemaSource: TypeAlias = type[T] | Form | Mapping[str, Any] | Schema
 
 
 # Values of calls of one loop that were checked and not asked for yet: more calls than one process has under way.
@@ -57,7 +64,7 @@ class StructuredResponse(SystemResponse, Generic[T], frozen=True, dict=True, gc=
             return read(self.structured_output)
         except Exception as error:
             # The code of a type may raise whatever it likes.
-            raise self._unfit(str(error)) from error
+            raise self._unfit(words_of(error)) from error
 
     def _unfit(self, why: str) -> RunFailed:
         message = f"the output of run {self.run_id} is no value of its schema: {why[:400]}"

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from remit.core.clipped import clipped
-from remit.core.failure import ErrorCode, RemitError, RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.budget import FIELDS, Budget, check_budget, negative_caps
 from remit.core.limits.profiles import KNOWN, STANDARD, check_figures, declared_boundary
 from remit.core.limits.roles import role_named
 from remit.core.record import once_a_record, replace
-from remit.core.run.inference import ModelInfo, Routing
+from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import MANIFEST_INVALID
 from remit.core.work.goal import Goal
-from remit.inference.engine import AnyEngine, Engine
+from remit.inference.engine import AnyEngine, Engine, check_engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.patterns.handlers import PLAN_HANDLER_INVALID, registry_of
 from remit.orchestrate.setup.answer_rules import Judging, judging_of
@@ -53,24 +53,7 @@ def engine_of(engine: AnyEngine | str | None) -> Engine:
         from remit.assemble import settings_of
 
         return open_engine(engine, base=Path.cwd(), settings=settings_of().engines)
-    if isinstance(engine, type):
-        message = f"the class {engine.__name__} is no engine; make one of it: {engine.__name__}(…)"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
-        message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    try:
-        told: object = engine.model_info()
-    except RemitError:
-        raise
-    except Exception as error:
-        message = f"model_info() of a {type(engine).__name__} raised {type(error).__name__}: {str(error)[:400]}"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
-    if not isinstance(told, ModelInfo):
-        message = (
-            f"model_info() of a {type(engine).__name__} gave {clipped(told)}; it gives a ModelInfo, in a plain def"
-        )
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    check_engine(engine)
     checked: Any = engine
     made: Engine = checked
     return made

@@ -19,6 +19,7 @@ from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.grammar.notation import check_grammar
 from remit.constraint.reading.enums import Enums, Matched, schema_at
 from remit.constraint.reading.find_json import Sought, find_json
+from remit.constraint.reading.prose import names_of
 from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, RepairCode, RepairLog, Unreadable
 from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
@@ -90,18 +91,13 @@ class Demand:
         self.checker: Checker = compile_schema(known, registry=resources)
         self.enums = Enums(known, resources or {})
         self.kinds = _root_kinds(known)
+        title = known.get("title") if isinstance(known, dict) else None
+        self.names = names_of(title) if isinstance(title, str) else frozenset()
 
     @cached_property
     def wanted(self) -> Sought:
         """What is looked for in prose."""
-        return Sought(self.kinds, self.enums.words, self._could_mean)
-
-    def _could_mean(self, value: Any, bare_words: int) -> bool:
-        """Whether a value in prose is of the types that the schema wants; a single word without quotes must be known."""
-        if bare_words and isinstance(value, list) and len(value) == 1:
-            return not self.enums.match(list(value), bare_words, RepairLog()).bare
-        plain = [str(each) if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
-        return not any(violation.keyword in ("type", *_ALTERNATIVES) for violation in self.checker.violations(plain))
+        return Sought(self.kinds, self.enums.words, self.names)
 
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:

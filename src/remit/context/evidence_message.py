@@ -6,7 +6,7 @@ Rule 3: searching blocks, so it is done in a thread.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from remit.context.fts import (
     ORIGIN_DEFAULT,
@@ -17,6 +17,7 @@ from remit.context.fts import (
     DocumentIndex,
     found_among,
 )
+from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.run.contract import ConfidenceSource
 from remit.core.run.messages import Message, system_message
@@ -49,10 +50,14 @@ class ContextBuilder:
         chars_max: int = CONTEXT_CHARS_MAX,
         rerank: Rerank | None = None,
     ) -> None:
-        if not 1 <= chunks_max <= RESULTS_MAX:
-            raise RequestRejected(CONTEXT_INVALID, f"chunks_max={chunks_max} must be 1 to results_max={RESULTS_MAX}")
-        if chars_max < 1:
-            raise RequestRejected(CONTEXT_INVALID, f"chars_max={chars_max} must be 1 or more")
+        _expect_function("index", index, getattr(index, "retrieve", None), "a DocumentIndex")
+        if rerank is not None:
+            _expect_function("rerank", rerank, rerank, "a function of the query and the candidates")
+        if type(chunks_max) is not int or not 1 <= chunks_max <= RESULTS_MAX:
+            message = f"chunks_max={clipped(chunks_max)} must be 1 to results_max={RESULTS_MAX}"
+            raise RequestRejected(CONTEXT_INVALID, message)
+        if type(chars_max) is not int or chars_max < 1:
+            raise RequestRejected(CONTEXT_INVALID, f"chars_max={clipped(chars_max)} must be 1 or more")
         self._index, self._rerank = index, rerank
         self._chunks_max, self._chars_max = chunks_max, chars_max
 
@@ -72,7 +77,17 @@ class ContextBuilder:
         if self._rerank is None:
             return self._index.retrieve(query, limit=self._chunks_max)
         found = self._index.retrieve(query, limit=min(RESULTS_MAX, self._chunks_max * RERANKED_TIMES))
-        return tuple(self._rerank(query, found))[: self._chunks_max]
+        given: object = self._rerank(query, found)
+        ordered = tuple(given) if isinstance(given, Iterable) else (given,)
+        if not all(isinstance(one, Candidate) for one in ordered):
+            message = f"rerank of the context builder gave {clipped(given)}; it gives a list of candidates"
+            raise RequestRejected(CONTEXT_INVALID, message)
+        return ordered[: self._chunks_max]
+
+
+def _expect_function(name: str, given: object, function: object, wanted: str) -> None:
+    if isinstance(given, type) or not callable(function):
+        raise RequestRejected(CONTEXT_INVALID, f"{name}={clipped(given)} cannot be used; give {wanted}")
 
 
 class GivenEvidence:

@@ -8,11 +8,15 @@ Rule 5: the texts of a request are at hand; an engine never sees a digest.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from remit.core.failure import ErrorCode, InvariantBroken, RemitError
+from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
+from remit.core.failure import ErrorCode, InvariantBroken, RemitError, RequestRejected
+from remit.core.journal.canonical import INTEGER_MAX
+from remit.core.raised import raised
 from remit.core.record import JsonObject, Record
-from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.run.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.usage import TokenUsage
 
 # What can go wrong with a model; every other code belongs to other rooms.
@@ -26,6 +30,10 @@ INFERENCE_CODES = frozenset(
 )
 
 ENGINE_FAULT_MISCODED = "ENGINE_FAULT_MISCODED"
+
+
+# What a figure of a model may not be below; a window of 0 is one that is not known.
+_LEAST = {"context_window": 0, "template_tokens": 0, "calls_at_once": 1}
 
 
 class StreamChunk(Record):
@@ -109,3 +117,43 @@ class EngineFault(RemitError):
         self.retry_after_s = retry_after_s
         self.said = said
         self.is_final = is_final
+
+
+def check_engine(engine: object) -> None:
+    """Refuse what cannot be asked, and what tells nothing of its model that a run could be planned or written down with."""
+    if isinstance(engine, type):
+        message = f"the class {engine.__name__} is no engine; make one of it: {engine.__name__}(…)"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    kind, model_info = type(engine).__name__, getattr(engine, "model_info", None)
+    if not callable(getattr(engine, "infer", None)) or not callable(model_info):
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"a {kind} is no engine: it lacks infer() or model_info()")
+    try:
+        told: object = model_info()
+    except RemitError:
+        raise
+    except Exception as error:
+        message = f"model_info() of a {kind} raised {raised(error)[:400]}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
+    if not isinstance(told, ModelInfo):
+        message = f"model_info() of a {kind} gave {clipped(told)}; it gives a ModelInfo, in a plain def"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    if problem := _problem_of(told):
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"{kind}.{problem}")
+
+
+def _problem_of(info: Any) -> str:
+    """What is wrong with the ModelInfo of an engine; empty where nothing is."""
+    figures = [(info.price, field, 0) for field in Price.__struct_fields__] if type(info.price) is Price else []
+    figures += [(info, field, least) for field, least in _LEAST.items()]
+    is_typed = type(info.name) is str and type(info.calls_by_grammar) is bool and isinstance(info.price, Price | None)
+    if not is_typed or any(type(getattr(owner, field)) is not int for owner, field, _ in figures):
+        try:
+            as_declared(info, ModelInfo, "model_info()", ErrorCode.CONFIG_NO_ENGINE)
+        except RequestRejected as refused:
+            return refused.message
+    if not info.name.strip() or info.name.encode(errors="ignore").decode() != info.name:
+        return f"model_info(): name={clipped(info.name)} is none; give the model a name"
+    for owner, field, least in figures:
+        if not least <= getattr(owner, field) <= INTEGER_MAX:
+            return f"model_info(): {field}={getattr(owner, field)} is outside {least} to {INTEGER_MAX}"
+    return ""

@@ -1,7 +1,7 @@
 """What a user's type checker must know of remit: this file is read by type checkers and never run."""
 
 from dataclasses import dataclass
-from typing import Any, TypedDict, assert_type
+from typing import Any, Literal, TypedDict, assert_type
 
 from pydantic import BaseModel
 
@@ -135,3 +135,20 @@ async def results_are_typed() -> None:
     assert_type((await stream).value, Model)
     untyped = SpecializedLoop(engine, schema=SCHEMA)
     assert_type((await untyped.call("hi")).value, Any)
+
+
+async def types_that_are_no_classes_are_schemas() -> None:
+    agent = AgentLoop("local")
+    either: int | None = (await agent.produce("hi", int | None)).value
+    assert_type((await agent.chat_structured("hi", Literal["a", "b"])).value, Any)
+    assert_type((await SpecializedLoop("local", schema=Literal["a", "b"]).call("hi")).value, Any)
+    voted: list[Plain] | str = (await RedundantLoop("local", schema=list[Plain] | str).call("hi")).value
+    assert either or voted
+
+
+async def an_answer_to_what_was_asked_is_typed() -> None:
+    agent = AgentLoop("local")
+    assert_type(await agent.approve("run/1.2", by="ada"), SystemResponse)
+    assert_type((await agent.approve("run/1.2", by="ada", schema=Model)).value, Model)
+    assert_type((await agent.reject("run/1.2", by="ada", schema=Plain)).value, Plain)
+    assert_type((await agent.resume(Model)).value, Model)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -110,3 +111,22 @@ def test_a_builder_that_could_show_nothing_is_refused(chunks_max: int, chars_max
     with pytest.raises(RequestRejected, match=named) as caught:
         ContextBuilder(index_of("x"), chunks_max=chunks_max, chars_max=chars_max)
     assert caught.value.code == "CONTEXT_INVALID"
+
+
+@pytest.mark.req("1.3")
+@pytest.mark.parametrize("given", [None, 5, "index.json", object(), DocumentIndex])
+def test_a_builder_is_made_of_an_index_and_a_function_alone(given: Any) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        ContextBuilder(given)
+    assert (caught.value.code, "give a DocumentIndex" in caught.value.message) == ("CONTEXT_INVALID", True)
+    if given is not None:
+        with pytest.raises(RequestRejected, match="give a function of the query and the candidates"):
+            ContextBuilder(index_of("x"), rerank=given)
+
+
+@pytest.mark.req("1.3")
+@pytest.mark.parametrize("given", [None, 5, "text", [1]])
+def test_what_a_reranker_gives_that_is_no_candidate_is_no_evidence(given: Any) -> None:
+    builder = ContextBuilder(index_of("Coffee."), rerank=lambda query, found: given)
+    with pytest.raises(RequestRejected, match="it gives a list of candidates"):
+        asyncio.run(builder.find("coffee"))

@@ -58,10 +58,10 @@ async def alone(query: str) -> list[Candidate]:
 @pytest.mark.parametrize(
     ("provider", "output", "gives"),
     [
-        (Finds(TEA), (TEA,), ValueKind.CANDIDATES),
+        (Finds(TEA), RerankInput("q", (TEA,)), ValueKind.CANDIDATES),
         (Finds(), RerankInput("q"), ValueKind.CANDIDATES),
         (Builds(), ContextFor("q", (system_message("q"),)), ValueKind.MESSAGES),
-        (alone, [TEA], ""),
+        (alone, RerankInput("q", (TEA,)), ""),
         (lambda query: [], RerankInput("q"), ""),
         (lambda query: ContextFor(query, ()), ContextFor("q"), ""),
     ],

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 from remit.adapters.cli.table import PROGRAM, command_entries, help_overview
+from remit.core.raised import raised
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
@@ -224,7 +225,7 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
         return EXIT_STOPPED if str(error.code) in _REFUSED else EXIT_FAILED
     except Exception as error:  # noqa: BLE001  # the user of a command line gets a line, not a traceback
         _log.debug("the command broke", exc_info=error)
-        what = f"{type(error).__name__}: {error}"
+        what = raised(error)
         message = f"{what[:_SHOWN_CHARS_MAX]}; this is a fault of remit, and --log-level debug logs where it happened"
         terminal.complain(InvariantBroken(UNEXPECTED, message))
         return EXIT_FAILED

@@ -6,28 +6,29 @@ Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong;
 Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
         begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off. A
         fence behind a value that holds anything but a value of its own, or nothing yet, may replace it as well.
-Rule 4: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
-        are all there is, or the schema wants a list. Numbers in brackets, or nothing, are a list only on a line of their
-        own or behind a colon, where nothing but a new sentence follows; within a sentence they are a note, an index or
-        a list that the sentence rules out.
-        What was passed over and could be meant as well, a citation beside a list or a list beside a citation, leaves the
-        text without an answer. Only a value in a fence of its own is told from single numbers and words in brackets.
+Rule 4: words around the value are left out only where they are known to say nothing of it (`prose.py`), since what is ruled
+        out, corrected or given as an example looks like an answer. Everything else around it is such words, too: brackets
+        in prose ("[note]", "{name}"), lists that no reader of JSON takes, and what is begun and never finished. Values of
+        types that the schema does not want are passed over, and so are numbers in brackets where it wants no list.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from remit.constraint.reading.enums import the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.repair_log import NO_VALUE, Reason, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.prose import says_nothing_before, says_nothing_behind, says_nothing_between
+from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
 # Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.
 REPAIR_CHARS_MAX = 1_048_576
+# Of words that may change what is meant, enough to see which.
+WORDS_CHARS_SHOWN = 80
 # More values than a list in lines has entries that a model writes.
 VALUES_MAX = 1_000
 
@@ -57,16 +58,8 @@ _suspect = regex(r"[\"':{}\[\]]")
 _only_closers = regex(r"[\s\]}]+")
 
 _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
-# What a list of numbers stands behind, where words stand on its line; and what may follow it there.
-_announced = regex(r"[:=>][\s`*]*+\Z")
-_sentence_over = regex(r"[`*]*+(?:[.!;](?:\s|\Z)|</)")
-# A list that no reader of JSON takes as it stands: several members in square brackets, several numbers in any.
-_listing = regex(
-    r"\[[^\[\]{}\"\n]*[,;][^\[\]{}\"\n]*+\]|[\[({]\s*+[+-]?[0-9][0-9.]*+(?:[\s,;]++(?:and\s++)?[+-]?[0-9][0-9.]*+)++\s*+[\])}]"
-)
-# A line of a list of things to do that begins with its box.
-_box = regex(r"\[[ xX]?\][ \t]++[^\s]")
-_bullet = regex(r"[ \t]*+(?:[-*+]|[0-9]++[.)])[ \t]++\Z")
+_word_before = regex(r"\w[\s`*_]*+\Z")
+_announced = regex(r"\b(?:is|are)[\s`*_]*+\Z|\n[\s`*_]*+\Z")
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}
@@ -88,23 +81,22 @@ class _Candidate(NamedTuple):
 
 
 class _Candidates(NamedTuple):
-    """The values of a text: what is JSON, what may as well be words in brackets, and what a sentence has in brackets."""
+    """The values of a text: what is JSON, and what may as well be words in brackets."""
 
     strong: list[_Candidate]
     weak: list[_Candidate]
-    asides: list[_Candidate]
 
 
 class Sought(NamedTuple):
     """What a schema wants.
 
-    `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; and
-    whether a value of such a kind could be meant, given how many of its words stand without quotes.
+    `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; `names`
+    are nouns by which the value may be called.
     """
 
     kinds: Collection[str] = ()
     words: Collection[str] = ()
-    could_mean: Callable[[Any, int], bool] = lambda value, bare_words: True
+    names: Collection[str] = ()
 
 
 def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
@@ -124,7 +116,7 @@ def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
         pass  # Expected: now it is read with repairs.
     if (begun := _fence_begun.search(body, begin)) is not None and _bracket.search(body, begin, begun.start()):
         raise _begun_again(begun.start())
-    if (whole := _whole_fence(body, begin, log, kinds)) is not None:
+    if (whole := _whole_fence(body, begin, log, wanted)) is not None:
         return whole
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, log)
@@ -161,15 +153,12 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     return begin, end
 
 
-def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) -> FoundValue | None:
+def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue | None:
     """The value of the fence that is whole, where the model had begun it in others and broken off."""
+    kinds, names = wanted.kinds, wanted.names
     fences = [(start, end) for start, end in _fences(body, begin) if body[start:end].strip()]
     around = _around(body, begin, fences)
-    if (
-        len(fences) < 2
-        or _bracket.search(_prose_bracket.sub("", around))
-        or ("array" in kinds and _listing.search(around))
-    ):
+    if len(fences) < 2 or _bracket.search(_prose_bracket.sub("", "".join(around))):
         return None
     pieces = [body[start:end].strip() for start, end in fences]
     cut = [place for place, piece in enumerate(pieces) if _is_cut(piece)]
@@ -187,6 +176,7 @@ def _whole_fence(body: str, begin: int, log: RepairLog, kinds: Collection[str]) 
     is_one = all(is_part) and all(same_json(chosen.value, each.value) for each in values)
     if not is_one or (kinds and _KINDS[type(chosen.value)] not in kinds):
         return None
+    _check_silent(["", "\n".join(around[:-1]), around[-1]], begin, names)
     _note_removed(body[begin : fences[first][0]], begin, log)
     log.extend(chosen.log)
     _note_removed(body[fences[first][1] :], fences[first][1], log)
@@ -225,9 +215,10 @@ def _fences(body: str, begin: int) -> list[tuple[int, int]]:
     return found if opened < 0 else [*found, (opened, len(body))]
 
 
-def _around(body: str, begin: int, fences: list[tuple[int, int]]) -> str:
-    edges = [begin, *(edge for fence in fences for edge in fence), len(body)]
-    return "".join(body[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+def _around(body: str, begin: int, parts: list[tuple[int, int]]) -> list[str]:
+    """The words before the parts of a text, between them, and behind the last one."""
+    edges = [begin, *(edge for part in parts for edge in part), len(body)]
+    return [body[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _is_cut(piece: str) -> bool:
@@ -270,6 +261,8 @@ def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
     if _bracket.search(_prose_bracket.sub("", body[reader.at :])):
         raise Unreadable(Reason.SEVERAL_VALUES, reader.at, "another value follows the one without its first brace")
     _check_rest(body, reader.at, log)
+    if not _only_closers.fullmatch(body[reader.at :]):
+        _check_silent(["", body[reader.at :]], reader.at, ())
     return FoundValue(value, reader.bare_words)
 
 
@@ -304,22 +297,19 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
     admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
     first = admitted[0]
-    rival = _rival(found, admitted, body, begin, wanted)
-    if rival is not None:
-        shown = body[rival.begin : rival.end]
-        raise Unreadable(
-            Reason.SEVERAL_VALUES, rival.begin, f"{shown[:40]} stands in the text, too, and could be meant"
-        )
     _check_behind(body, begin, admitted[-1], found.strong)
+    passed = [each for each in strong if each not in admitted]
     if len(admitted) == 1:
-        return _taken(body, begin, log, first)
+        return _taken(body, begin, log, first, passed, wanted)
     if all(same_json(first.value, each.value) for each in admitted):
         if any(repair.code is RepairCode.CLOSER_ADDED for repair in admitted[-1].log.repairs):
             raise _begun_again(admitted[-1].begin)
+        _check_words(body, begin, admitted, passed, wanted)
         log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
         log.extend(first.log)
         return FoundValue(first.value, first.bare_words)
     if set(kinds) == {"array"} and not any(isinstance(each.value, list) for each in admitted):
+        _check_words(body, begin, admitted, passed, wanted)
         log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
         for each in admitted:
             log.extend(each.log)
@@ -328,39 +318,18 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
 
 
-def _rival(found: _Candidates, admitted: list[_Candidate], body: str, begin: int, wanted: Sought) -> _Candidate | None:
-    """What was passed over and could be meant as well as what is about to be taken; None if nothing could."""
-    first = admitted[0]
-    others = sorted(
-        (each for each in (*found.weak, *found.asides) if each not in admitted), key=lambda each: each.begin
-    )
-    if len(admitted) == 1 and any(_is_all_of(body, first, *fence) for fence in _fences(body, begin)):
-        others = [each for each in others if not isinstance(each.value, list) or len(each.value) > 1]
-    for each in others:
-        if each.value is NO_VALUE:
-            if "array" in wanted.kinds:
-                return each
-        elif _KINDS[type(each.value)] not in wanted.kinds or same_json(first.value, each.value):
-            continue
-        elif wanted.could_mean(each.value, each.bare_words):
-            return each
-    return None
-
-
 def _is_all_of(body: str, found: _Candidate, start: int, end: int) -> bool:
     """Whether a value is all that stands in a fence."""
     return start <= found.begin and found.end <= end and body[start:end].strip() == body[found.begin : found.end]
 
 
 def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _Candidates:
-    """The values that stand in a text, those that may as well be words in brackets, and those within a sentence."""
+    """The values that stand in a text, and those that may as well be words in brackets."""
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
-    asides: list[_Candidate] = []
     at = begin
     while (bracket := _bracket.search(body, at)) is not None:
         start = bracket.start()
-        asides += _listings(body, at, start)
         prose = _prose_bracket.match(body, start)
         log = RepairLog()
         reader = LenientReader(body, start, log, chars=chars)
@@ -371,54 +340,26 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _C
             if prose is None or is_all or error.reason is not Reason.UNEXPECTED:
                 error.repairs = log.repairs
                 raise
-            asides += _listings(body, start, prose.end())
             at = prose.end()
             continue
         at = reader.at
         found = _Candidate(value, start, at, log, reader.bare_words)
-        if prose is not None and _is_aside(body, start, at, reader.bare_words):
-            if not _is_box(body, start):
-                asides.append(found)
-            continue
         may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
-    return _Candidates(strong, weak, [*asides, *_listings(body, at, len(body))])
+    return _Candidates(strong, weak)
 
 
-def _listings(body: str, start: int, end: int) -> list[_Candidate]:
-    """The lists of a piece of text that are no JSON, in whatever brackets."""
-    found = _listing.finditer(body, start, end)
-    return [_Candidate(NO_VALUE, each.start(), each.end(), RepairLog(), 0) for each in found]
-
-
-def _is_box(body: str, start: int) -> bool:
-    """Whether a bracket is the box of a thing to do."""
-    return (
-        _box.match(body, start) is not None and _bullet.match(body[body.rfind("\n", 0, start) + 1 : start]) is not None
-    )
-
-
-def _is_aside(body: str, start: int, end: int, bare_words: int) -> bool:
-    """Whether brackets belong to the sentence or the line around them: a note, an index, the box of a thing to do."""
-    line_end = body.find("\n", end)
-    before = body[body.rfind("\n", 0, start) + 1 : start]
-    after = body[end : line_end if line_end >= 0 else len(body)]
-    if _is_box(body, start):
-        return True
-    if bare_words or body[start] != "[" or not _has_words(before + " " + after):
-        return False
-    is_announced = not _has_words(before) or _announced.search(before) is not None
-    return not (is_announced and (not _has_words(after) or _sentence_over.match(after)))
-
-
-def _taken(body: str, begin: int, log: RepairLog, found: _Candidate) -> FoundValue:
+def _taken(
+    body: str, begin: int, log: RepairLog, found: _Candidate, passed: list[_Candidate], wanted: Sought
+) -> FoundValue:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
     _note_removed(before, begin, log)
     _check_rest(body, found.end, log)
+    _check_words(body, begin, [found], passed, wanted)
     log.extend(found.log)
     return FoundValue(found.value, found.bare_words)
 
@@ -452,6 +393,45 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
         raise Unreadable(Reason.SEVERAL_VALUES, at, f"{member[0][:40]} stands behind the value and may replace a part")
     else:
         _note_removed(rest, end, log)
+
+
+def _check_words(body: str, begin: int, taken: list[_Candidate], passed: list[_Candidate], wanted: Sought) -> None:
+    """Refuse words around the values that are taken, but for values of types that are not wanted, and citations."""
+    for each in passed:
+        body = body[: each.begin] + " " * (each.end - each.begin) + body[each.end :]
+    around = _around(body, begin, [(each.begin, each.end) for each in taken])
+    first = body[taken[0].begin : taken[0].end]
+    is_index = around[0][-1:].isalnum() or (_footnote.fullmatch(first) and _is_cited(around[0]))
+    if "array" not in wanted.kinds:
+        around = [_footnote.sub("", words) for words in around]
+    if _only_closers.fullmatch(around[-1]):
+        around[-1] = ""
+    _check_silent(around, begin, wanted.names)
+    if is_index:
+        raise _unclear(around[0], begin)
+
+
+def _is_cited(before: str) -> bool:
+    """Whether a list of numbers stands within a sentence, where it may be a citation: "Here is the answer [1]"."""
+    return _word_before.search(before) is not None and _announced.search(before) is None
+
+
+def _check_silent(around: list[str], begin: int, names: Collection[str]) -> None:
+    """Refuse words before, between and behind values that may say something of them."""
+    before, *between, behind = [_fence_line.sub("", words) for words in around]
+    if not says_nothing_before(before, names):
+        raise _unclear(before, begin)
+    for words in between:
+        if not says_nothing_between(words, names):
+            raise _unclear(words, begin)
+    if not says_nothing_behind(behind, names):
+        raise _unclear(behind, begin)
+
+
+def _unclear(words: str, begin: int) -> Unreadable:
+    shown = " ".join(words.split())[:WORDS_CHARS_SHOWN]
+    message = f"words around the JSON may change what is meant, so give the JSON alone: {shown!r}"
+    return Unreadable(Reason.PROSE_UNCLEAR, begin, message)
 
 
 def _has_words(around: str) -> bool:

@@ -11,8 +11,8 @@ Rule 5: a word without quotes is kept as a BareWord; only the schema can tell wh
 Rule 6: a number may have a sign in front, a point without digits on one side, hexadecimal digits and underscores between
         digits. Leading zeros have three meanings (decimal, octal, a text of digits), and are refused. No number of JSON is
         infinite or not a number.
-Rule 7: spaces of every kind and comments between tokens say nothing. A comment that says that something was left out leaves
-        the value unknown. In a text of one line it is unknown where a comment ends; if it matters, it is refused.
+Rule 7: spaces of every kind and comments without words say nothing. What a comment says may correct what stands beside it,
+        or say that something was left out, so one with words leaves the value unknown.
 """
 
 import re
@@ -90,6 +90,7 @@ _space = regex(r"[ \t\n\r]*+")
 _line_comment = regex(r"(?://|\#)[^\n]*+")
 _block_comment = regex(r"/\*.*?\*/", re.DOTALL)
 _structural = regex(r"[\"{}\[\]]")
+_says = regex(r"[^\W_]|[^\x00-\x7f]")
 
 
 def skip(text: str, at: int, log: RepairLog) -> int:
@@ -126,6 +127,10 @@ def _behind_comment(text: str, at: int, log: RepairLog) -> int:
             raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may end within the last line")
     if "..." in found[0] or _ELLIPSIS in found[0]:
         raise elided(at)
+    if _says.search(found[0]):
+        raise Unreadable(
+            Reason.COMMENT_UNCLEAR, at, "a comment may change what is meant; give the JSON without comments"
+        )
     log.note(RepairCode.COMMENT_REMOVED, at, found[0])
     return found.end()
 

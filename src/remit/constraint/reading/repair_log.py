@@ -58,6 +58,7 @@ class Reason(StrEnum):
     NO_JSON = "no_json"
     UNEXPECTED = "unexpected"
     SEVERAL_VALUES = "several_values"
+    PROSE_UNCLEAR = "prose_unclear"
     CUT_OFF = "cut_off"
     KEY_REPEATED = "key_repeated"
     BARE_WORD = "bare_word"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, ge
 
 from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
+from remit.core.raised import raised
 from remit.core.schema.json_schema import JsonSchema, Schema, compile_schema
 from remit.core.schema.json_text import parse_json
 
@@ -115,7 +116,7 @@ def _check_of_type(source: Any) -> Check | None:
             said = refused.errors(include_url=False, include_context=False)
             return [f"output /{'/'.join(map(str, error['loc']))}: {error['msg']}" for error in said]
         except Exception as error:  # noqa: BLE001  # whatever the code of a type raises, it takes no such value
-            return [f"the type of the output raised {type(error).__name__}: {error}"]
+            return [f"the type of the output raised {raised(error)}"]
         if keep is not None and is_same:
             keep(value, made)
         return []

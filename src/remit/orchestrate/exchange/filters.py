@@ -14,6 +14,7 @@ from typing import Any
 
 from remit.core.journal.commands import CallTool
 from remit.core.limits.tools import ToolCall
+from remit.core.raised import raised
 from remit.core.record import JsonObject
 from remit.core.run.manifest import CODE_TIMEOUT_MS
 from remit.kernel.state import RunState
@@ -80,7 +81,7 @@ async def turned_away(filters: Mapping[str, ToolCallFilter], errand: ToolErrand,
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001  # whatever the user's code raises lets nothing through
-            return f"filter {name} failed: {type(error).__name__}: {error}"
+            return f"filter {name} failed: {raised(error)}"
         if isinstance(answer, str) and answer:
             return f"filter {name}: {answer}"
         as_is = (command.call_id, command.tool, arguments)

@@ -23,9 +23,10 @@ from remit.core.journal.codec import arguments_in, from_json, to_json
 from remit.core.journal.commands import CallCode
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.limits.tools import ToolCall
+from remit.core.raised import raised
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemResponse
-from remit.core.run.messages import Message, system_message
+from remit.core.run.messages import Message
 from remit.core.run.principal import Principal
 from remit.core.schema.json_text import parse_json
 from remit.core.work.candidate import Candidate
@@ -51,6 +52,7 @@ from remit.orchestrate.executors.reports import CodeProposed, ContextSaid, Filte
 from remit.orchestrate.facts.sealer import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.inner_runs import inner_runs
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
+from remit.orchestrate.patterns.found_values import candidates_in, messages_in
 from remit.orchestrate.patterns.handlers import HandlerUnusable, unusable_handler
 from remit.orchestrate.patterns.plan_graph import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.planned_graph import planned_steps
@@ -98,7 +100,7 @@ async def run_code(errand: CodeErrand, kit: Kit, resources: ProcessResources) ->
         code_of = error.code if isinstance(error, HandlerUnusable) else ErrorCode.ORCHESTRATION_STEP_MISMATCH
         return _failed(errand, f"{who}: {error}", code_of)
     except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
-        return _failed(errand, f"{who} raised {type(error).__name__}: {error}", _FAILED)
+        return _failed(errand, f"{who} raised {raised(error)}", _FAILED)
 
 
 def _found(errand: CodeErrand, kit: Kit, resources: ProcessResources) -> Awaitable[Report] | None:
@@ -318,27 +320,24 @@ async def retrieve(errand: RetrieveErrand, kit: Kit, resources: ProcessResources
         texts = [await resources.text(message.content) for message in found]
     except TimeRanOut:
         return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
+    except NoStepValue as unfit:
+        return ContextFailed(command.id, f"the context provider cannot be used: {unfit}")
     except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
-        return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
+        return ContextFailed(command.id, f"the context provider raised {raised(error)}")
     return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
 
 
 async def _found_evidence(provider: ContextProvider, query: str, sender: Sender) -> tuple[Sequence[Message], int]:
     """The messages of a provider, and how relevant the best of them is in millionths, where that is known."""
+    name = type(provider).__name__
     if not isinstance(provider, _Finder):
-        return _messages_in(await call_user_code(_for_whom(provider.build, sender), query)), _UNKNOWN
-    candidates = await call_user_code(_for_whom(provider.find, sender), query)
+        said = await call_user_code(_for_whom(provider.build, sender), query)
+        return messages_in(said, query, f"{name}.build()").messages, _UNKNOWN
+    found = await call_user_code(_for_whom(provider.find, sender), query)
+    candidates = candidates_in(found, query, f"{name}.find()").candidates
     relevance = relevance_of(candidates)
-    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * PPM)
-
-
-def _messages_in(said: object) -> Sequence[Message]:
-    """What a provider made: messages, or the one message or text that it made of all it found."""
-    if isinstance(said, str | Message):
-        return (said if isinstance(said, Message) else system_message(said),)
-    if not isinstance(said, Sequence) or not all(isinstance(message, Message) for message in said):
-        raise TypeError(f"build() gave a {type(said).__name__}; it gives a list of messages, a message or a text")
-    return said
+    made = messages_in(provider.written(candidates), query, f"{name}.written()").messages
+    return made, _UNKNOWN if relevance is None else round(relevance * PPM)
 
 
 def _for_whom(look: Callable[..., Any], sender: Sender) -> Callable[..., Any]:

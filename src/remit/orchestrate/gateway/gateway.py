@@ -14,6 +14,7 @@ from contextlib import suppress
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
+from remit.core.raised import raised
 from remit.core.task_end import end_tasks
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
@@ -118,7 +119,7 @@ class Gateway:
             _log.exception("a message under %s could not be carried out", delivery.subject, extra=NO_RUN)
             if delivery.tries < TRIES_MAX:
                 return await self._broker.later(delivery)
-            why = f"it failed {delivery.tries} times, last with {type(error).__name__}: {error}"
+            why = f"it failed {delivery.tries} times, last with {raised(error)}"
             return await self._refuse(delivery, to, RequestRejected(WIRE_UNDELIVERABLE, why))
         if answer is not None:
             await self._answer(answer)

@@ -2,7 +2,9 @@
 
 Rule 1: a handler of code gets a Step with its input set and returns the Step with its output set, or just the output.
 Rule 2: a handler that lacks what it works with is accepted and fails when its step runs, with a message that says so.
-Rule 3: a step whose work is a model's is a child run: an infer step of its own engine, or a whole pattern.
+Rule 3: what could do no such work at all (a class, a text, something without the method) is refused when the handler is made,
+        and what a provider or a reranker gives is looked at before a later step is given it.
+Rule 4: a step whose work is a model's is a child run: an infer step of its own engine, or a whole pattern.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +13,9 @@ from inspect import signature
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.core.clipped import clipped
+from remit.core.declared_types import as_declared
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.raised import words_of
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, Mode
 from remit.core.run.messages import Message
@@ -21,6 +25,7 @@ from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
 from remit.core.work.values import ValueKind
 from remit.inference.engine import AnyEngine, Engine
+from remit.orchestrate.patterns.found_values import candidates_in, evidence_in, messages_in
 from remit.orchestrate.setup.kit import Code, ContextProvider, PromptProvider, SystemPrompt, ToolCallFilter, prompt_text
 from remit.tool.call.threads import call_user_code
 from remit.tool.registry import Registry
@@ -73,11 +78,6 @@ class CandidateFinder(Protocol):
 
 
 @runtime_checkable
-class _Builder(Protocol):
-    async def build(self, query: str) -> Sequence[Message]: ...
-
-
-@runtime_checkable
 class _RuleSet(Protocol):
     def check(self, value: Any) -> Any: ...
 
@@ -101,7 +101,8 @@ class InferHandler:
         if isinstance(system_prompt, PromptProvider):
             system_prompt = prompt_text(system_prompt)
         _check_asking(system_prompt, max_tokens)
-        self.sampling = sampling or ExecutionHints()
+        hints = ExecutionHints() if sampling is None else sampling
+        self.sampling = as_declared(hints, ExecutionHints, "sampling", PLAN_HANDLER_INVALID)
         self.engine = None if isinstance(engine, str) else engine
         self.spec = engine if isinstance(engine, str) else ""
         self.tools = registry_of(tools)
@@ -145,40 +146,38 @@ class RetrieveHandler:
     """
 
     def __init__(self, provider: ContextProvider | CandidateFinder | Find | None) -> None:
-        if provider is not None and not (callable(provider) or isinstance(provider, CandidateFinder | _Builder)):
-            raise _unfit("retrieve", provider, "a context provider, or a function of the query")
+        _expect_part("retrieve", provider, ("find", "build"), "a context provider, or a function of the query")
         self.provider = provider
 
     @property
     def gives(self) -> str:
         """The kind of what it finds, where that is known before it looks."""
-        if isinstance(self.provider, CandidateFinder):
+        if _has(self.provider, "find"):
             return ValueKind.CANDIDATES
-        return ValueKind.MESSAGES if isinstance(self.provider, _Builder) else ""
+        return ValueKind.MESSAGES if _has(self.provider, "build") else ""
 
     async def __call__(self, step: Step) -> Step:
         """Find what there is for the query that is the step's input."""
-        query, provider = step.input, self.provider
+        query = step.input
+        provider: Any = self.provider
         if provider is None:
             raise HandlerUnusable("retrieve handler: no context provider was given")
-        if isinstance(provider, CandidateFinder):
-            found = await call_user_code(provider.find, query)
-        elif isinstance(provider, _Builder):
-            return replace(step, output=ContextFor(query, tuple(await call_user_code(provider.build, query))))
+        name = type(provider).__name__
+        found: RerankInput | ContextFor
+        if _has(provider, "find"):
+            found = candidates_in(await call_user_code(provider.find, query), query, f"{name}.find()")
+        elif _has(provider, "build"):
+            found = messages_in(await call_user_code(provider.build, query), query, f"{name}.build()")
         else:
-            found = await call_user_code(provider, query)
-        # Nothing that was found are no candidates, so that the next step gets what it takes.
-        return replace(
-            step, output=found if isinstance(found, RerankInput | ContextFor) or found else RerankInput(query)
-        )
+            found = evidence_in(await call_user_code(provider, query), query, "the function of the handler")
+        return replace(step, output=found)
 
 
 class RerankHandler:
     """Steps that put candidates into a better order: by a reranker, or by a function of query and candidates."""
 
     def __init__(self, reranker: CandidateReranker | QueryReranker | Rerank | None) -> None:
-        if reranker is not None and not (callable(reranker) or isinstance(reranker, CandidateReranker)):
-            raise _unfit("rerank", reranker, "a reranker, or a function of query and candidates")
+        _expect_part("rerank", reranker, ("rerank",), "a reranker, or a function of query and candidates")
         self.reranker = reranker
 
     async def __call__(self, step: Step) -> Step:
@@ -190,9 +189,7 @@ class RerankHandler:
         rerank: Any = getattr(self.reranker, "rerank", self.reranker)
         given = (asked,) if _takes_one(rerank) else (asked.query, asked.candidates)
         ordered = await call_user_code(rerank, *given)
-        return replace(
-            step, output=ordered if isinstance(ordered, RerankInput) else RerankInput(asked.query, tuple(ordered))
-        )
+        return replace(step, output=candidates_in(ordered, asked.query, "the reranker"))
 
 
 def _takes_one(rerank: Callable[..., Any]) -> bool:
@@ -215,8 +212,7 @@ class ValidateHandler:
     """
 
     def __init__(self, check: Callable[[str], Any] | _RuleSet | None) -> None:
-        if check is not None and not (callable(check) or isinstance(check, _RuleSet)):
-            raise _unfit("validate", check, "a function of the text, or compiled rules")
+        _expect_part("validate", check, ("check",), "a function of the text, or compiled rules")
         self.check = check
 
     async def __call__(self, step: Step) -> Any:
@@ -227,10 +223,13 @@ class ValidateHandler:
         try:
             said = await call_user_code(check, step.input)
         except ValueError as problem:
-            return (str(problem) or f"the check raised {type(problem).__name__}",)
+            return (words_of(problem) or f"the check raised {type(problem).__name__}",)
         if isinstance(said, bool):
             return None if said else ("the check returned False",)
-        return (said,) if said and isinstance(said, str) else said or None
+        if said is None or (isinstance(said, str | list | tuple) and not said):
+            return None
+        # What is none of what a check may return, however empty it is, is told by those who hear it.
+        return (said,) if isinstance(said, str) else said
 
 
 # Whatever PlanExecutor takes for a type of step.
@@ -293,6 +292,19 @@ def _refusing(problem: HandlerUnusable) -> StepFunction:
     return refuse
 
 
+def _has(given: object, method: str) -> bool:
+    """Whether something is a part with this method; a text, which has a `find`, is none, and neither is a class."""
+    return not isinstance(given, type | str | bytes | bytearray) and callable(getattr(given, method, None))
+
+
+def _expect_part(name: str, given: object, methods: tuple[str, ...], wanted: str) -> None:
+    """Refuse what has none of the methods, and is no function either."""
+    is_function = callable(given) and not isinstance(given, type)
+    if given is not None and not is_function and not any(_has(given, method) for method in methods):
+        raise _unfit(name, given, wanted)
+
+
 def _unfit(name: str, given: object, wanted: str) -> RequestRejected:
-    message = f"{name} handler: a {type(given).__name__} was given; give {wanted}"
+    shown = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    message = f"{name} handler: {shown} was given; give {wanted}"
     return RequestRejected(PLAN_HANDLER_INVALID, message)

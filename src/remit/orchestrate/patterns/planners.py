@@ -15,6 +15,7 @@ from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
 from remit.core.limits.boundary import Boundary, DecisionRight
 from remit.core.limits.budget import LEASABLE
+from remit.core.raised import raised
 from remit.core.record import replace
 from remit.core.run.contract import SystemRequest
 from remit.core.work.graph import NODES_MAX
@@ -74,7 +75,7 @@ def check_planner(planner: Planner | None, engines: Mapping[str, AnyEngine]) -> 
     given: object = planner
     if given is None:
         return
-    if not callable(getattr(given, "create_plan", None)):
+    if isinstance(given, type) or not callable(getattr(given, "create_plan", None)):
         raise RequestRejected(PLANNER_FAILED, f"a {type(given).__name__} is no planner: it lacks create_plan()")
     if not isinstance(given, ModelPlanner):
         return
@@ -239,7 +240,7 @@ async def made_plan(planner: Planner, request: SystemRequest, answer: str, at_ms
         except RequestRejected:
             raise
         except Exception as error:
-            message = f"planner {name!r} raised {type(error).__name__}: {error}"[:_RATIONALE_CHARS_MAX]
+            message = f"planner {name!r} raised {raised(error)}"[:_RATIONALE_CHARS_MAX]
             raise RequestRejected(PLANNER_FAILED, message, {"planner": name}) from error
     if not isinstance(made, ExecutionPlan):
         message = f"planner {name!r} returned a {type(made).__name__}; it must return an ExecutionPlan"

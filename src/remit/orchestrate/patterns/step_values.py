@@ -14,6 +14,7 @@ from remit.context.evidence_message import evidence_messages
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.journal.canonical import NotCanonical, canonical_json
 from remit.core.journal.codec import bare, from_json, read_json, to_json
+from remit.core.raised import words_of
 from remit.core.run.inference import ModelRequest
 from remit.core.run.messages import Message, Role, user_message
 from remit.core.work.candidate import Candidate, ScoreMaker
@@ -56,7 +57,7 @@ def _written(value: Any, query: str) -> tuple[ValueKind, str]:
         canonical_json(plain)
     except (TypeError, ValueError, NotCanonical, RecursionError) as error:
         kind = type(value).__name__
-        raise NoStepValue(f"a {kind} cannot be handed on: {error}{_WAYS_OUT.get(kind, '')}") from error
+        raise NoStepValue(f"a {kind} cannot be handed on: {words_of(error)}{_WAYS_OUT.get(kind, '')}") from error
     return (ValueKind.OBJECT if isinstance(plain, dict) else ValueKind.JSON), to_json(plain)
 
 
@@ -66,7 +67,7 @@ def _read_back(value: ContextFor | RerankInput) -> str:
         text = to_json(value)
         from_json(text, type(value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NoStepValue(f"a {type(value).__name__} cannot be handed on: {error}") from error
+        raise NoStepValue(f"a {type(value).__name__} cannot be handed on: {words_of(error)}") from error
     return text
 
 

@@ -20,7 +20,9 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD, declared_boundary
 from remit.core.limits.tool_trust import READS_RANK, Reads
 from remit.core.limits.tools import ToolCall
+from remit.core.raised import raised
 from remit.core.record import Record, once_a_record, replace
+from remit.core.run.request_checks import REQUEST_MALFORMED, REQUEST_TOOLS_INVALID
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import Source
@@ -29,7 +31,7 @@ from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
-from remit.inference.engine import AnyEngine
+from remit.inference.engine import AnyEngine, check_engine
 from remit.kernel.graph.graph_checks import GraphFault
 from remit.orchestrate.patterns.planners import Planner
 from remit.orchestrate.patterns.redundant_graph import Redundancy
@@ -132,12 +134,15 @@ def prompt_text(given: SystemPrompt) -> str:
         made = given.build_system_prompt()
         said = made.content if isinstance(made, Message) and made.role is Role.SYSTEM else made
     except Exception as error:
-        message = f"prompt provider {name!r} raised {type(error).__name__}: {error}"
+        message = f"prompt provider {name!r} raised {raised(error)}"
         raise RequestRejected(PROMPT_PROVIDER_FAILED, message, {"provider": name}) from error
     if not isinstance(said, str):
         message = f"prompt provider {name!r} made a {type(made).__name__}; it must make a system message or a text, in a plain def"
         raise RequestRejected(PROMPT_PROVIDER_FAILED, message, {"provider": name})
     return said
+
+
+_NAMED_PARTS = ("engines", "code", "handlers", "filters", "step_filters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,28 @@ class Kit:
     cheaper: int = 0
     # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
     sources: tuple[Source, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises RequestRejected for parts with which no run could be started."""
+        for name in _NAMED_PARTS:
+            given: object = getattr(self, name)
+            if type(given) is not dict and not isinstance(given, Mapping):
+                message = f"kit: {name}={clipped(given)} cannot be used; give a mapping of names to parts"
+                raise RequestRejected(REQUEST_MALFORMED, message, {"field": name})
+        tools: object = self.tools
+        if not isinstance(tools, Registry):
+            message = f"kit: tools={clipped(tools)} are no Registry; say kit_of(engine, tools), or Registry(tools)"
+            raise RequestRejected(REQUEST_TOOLS_INVALID, message, {"field": "tools"})
+        for engine in self.engines.values():
+            check_engine(engine)
+        looks: tuple[object, ...] = (*self.filters.values(), *self.step_filters.values())
+        for look in looks:
+            if not callable(look):
+                message = f"kit: filter {clipped(look)} is no function; give one that takes a ToolCall"
+                raise RequestRejected(REQUEST_MALFORMED, message, {"field": "filters"})
+        if self.router is not None and not callable(getattr(self.router, "shortlist", None)):
+            message = f"kit: router={clipped(self.router)} has no shortlist(); give a Router, or leave it out"
+            raise RequestRejected(REQUEST_MALFORMED, message, {"field": "router"})
 
     @property
     def every_filter(self) -> Mapping[str, ToolCallFilter]:

@@ -12,6 +12,7 @@ from remit.core.clipped import clipped
 from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.profiles import declared_boundary
+from remit.core.raised import raised
 from remit.core.run.principal import Principal
 
 POLICY_UNREADABLE = "POLICY_UNREADABLE"
@@ -54,7 +55,7 @@ class Policies:
         except TimeoutError:
             why = f"no answer within {self._wait_ms_max} ms"
         except Exception as error:  # noqa: BLE001 - whatever keeps a policy from being read keeps the run from beginning
-            why = f"{type(error).__name__}: {error}"[:_SHOWN_CHARS_MAX]
+            why = raised(error)[:_SHOWN_CHARS_MAX]
         else:
             if isinstance(found, Boundary):
                 return found, ""

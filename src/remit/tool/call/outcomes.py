@@ -6,6 +6,7 @@ Rule 2: texts of tools are data. They are bounded here and made fit to be writte
 
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.journal.arrivals import Happened
+from remit.core.raised import raised
 from remit.core.record import MadeByHand, Record
 from remit.core.secrets.secret_search import secrets_in
 
@@ -71,12 +72,8 @@ def fault_of(error: BaseException) -> ToolFault:
 
 
 def error_text(error: BaseException) -> str:
-    """The type and the message of an error; an error of a stranger may fail to tell its message."""
-    try:
-        message = str(error)
-    except Exception as failure:  # noqa: BLE001  # the words of a stranger's error are a stranger's code
-        message = f"its message raised {type(failure).__name__}"
-    return shortened_error(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+    """The type and the message of an error, no longer than a model is shown of one."""
+    return shortened_error(raised(error))
 
 
 def shortened_error(text: str) -> str:

@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import Any, TypeVar
 
+from remit.core.raised import words_of
+
 # Tools wait for files and services and not for the processor, so many may wait at once; each costs some memory.
 THREADS_MAX = 64
 
@@ -74,7 +76,7 @@ async def in_thread(function: Callable[..., Any], *values: Any) -> Any:
         raise error
     if error is not None:
         # An exit or an interrupt in a thread is none of the loop.
-        raise RuntimeError(f"{type(error).__name__} was raised in a thread: {error}") from error
+        raise RuntimeError(f"{type(error).__name__} was raised in a thread: {words_of(error)}") from error
     return answer
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Union, get_args, get
 
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import TOOL_INVALID
+from remit.core.raised import raised
 from remit.core.record import JsonObject
 from remit.core.schema.json_schema import compile_schema
 from remit.tool.call.call_metadata import CallMetadata
@@ -105,7 +106,7 @@ def _read(function: Callable[..., Any], name: str) -> tuple[Mapping[str, inspect
         hints = get_type_hints(function, include_extras=True)
     except Exception as error:
         # Annotations are expressions, and so may raise anything at all.
-        problem = f"its signature cannot be read ({type(error).__name__}: {error}); annotate with types of its module"
+        problem = f"its signature cannot be read ({raised(error)}); annotate with types of its module"
         raise invalid_definition(name, problem) from error
     for key, parameter in parameters.items():
         if parameter.kind in _KINDS:
@@ -259,4 +260,4 @@ def _type_name(annotation: Any) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".split("\n")[0][:200]
+    return raised(error).split("\n")[0][:200]

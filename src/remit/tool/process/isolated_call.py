@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from remit.core.failure import ErrorCode
+from remit.core.raised import raised
 from remit.core.record import JsonObject
 from remit.core.schema.json_text import parse_with_oddities
 from remit.tool.call.arguments import NO_SECRETS_LENT
@@ -104,7 +105,7 @@ def call_isolated(
         process, read_end = _listened_to(tool, leash, lent)
     except Exception as error:
         # No process was told what to call, so nothing was called, whatever it was that went wrong.
-        message = f"no process could be started for it: {type(error).__name__}: {error}"
+        message = f"no process could be started for it: {raised(error)}"
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message) from error
     assert process.stdin is not None
     with os.fdopen(read_end, "rb", buffering=0) as told, process:
