@@ -125,12 +125,17 @@ def ending(principal: Principal) -> Boundary:
     raise SystemExit(3)
 
 
+def _begun(principal: Principal) -> object:
+    """What has yet to be awaited, of a function that is called."""
+    return awaited(principal)
+
+
 STAND_INS = {
     "broken": (broken, "what stands in for it raised RuntimeError"),
     "ending": (ending, "what stands in for it raised SystemExit"),
     "odd": (lambda principal: 5, "int was to stand in, which is no boundary"),
     "bent": (lambda principal: Boundary("b", approval_effects=7), "what stands in for it raised"),  # type: ignore[arg-type]
-    "awaited": (lambda principal: awaited(principal), "coroutine was to stand in"),
+    "awaited": (_begun, "coroutine was to stand in"),
     "none": (lambda principal: None, "it raised ConnectionError"),
 }
 

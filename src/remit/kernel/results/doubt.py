@@ -102,10 +102,10 @@ def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
 
 def contradicts(state: RunState, arrival: ToolReturned) -> bool:
     """Whether a call returned after all that was settled as not done, or told so after the end; and that was not told before."""
-    trace = state.calls.made.get(arrival.command_id)
+    trace, late = state.calls.made.get(arrival.command_id), state.end.late.get(arrival.command_id)
     if trace is None or not trace.mutating or arrival.command_id in state.commands.open:
         return False
-    if (late := state.end.late.get(arrival.command_id)) is not None:
+    if late is not None:
         return not late.is_returned
     return trace.rung is Rung.OBSERVED and trace.code in _NOT_DONE
 
@@ -114,11 +114,14 @@ def clears(state: RunState, arrival: Arrival) -> bool:
     """Whether an agent elsewhere tells what became of a call that was settled as of unknown outcome."""
     if isinstance(arrival, ToolFailed):
         knows = not arrival.is_unknown and arrival.code is not ErrorCode.TOOL_TIMEOUT
+    elif isinstance(arrival, ToolReturned):
+        knows = True
     else:
-        knows = isinstance(arrival, ToolReturned)
-    trace = state.calls.made.get(arrival.command_id) if isinstance(arrival, ToolFailed | ToolReturned) else None
-    is_hosted = trace is not None and arrival.command_id not in state.end.late and pinned(state).host is not None
-    return knows and is_hosted and trace is not None and trace.mutating and trace.code == OUTCOME_UNKNOWN
+        return False
+    trace = state.calls.made.get(arrival.command_id)
+    if not knows or trace is None or arrival.command_id in state.end.late:
+        return False
+    return trace.mutating and trace.code == OUTCOME_UNKNOWN and pinned(state).host is not None
 
 
 def may_be_told_again(trace: CallTrace, late: LateOutcome | None) -> bool:

@@ -115,7 +115,10 @@ def happened_calls(state: RunState) -> list[CallTrace]:
     """The calls that changed something as far as is known. Whatever was proposed since takes nothing back of them."""
     seen = (_COMMITTED, "")
     made = [one for one in state.calls.made.values() if one.mutating]
-    return [*[one for one in made if one.code == UNVERIFIED or (one.rung, one.code) == seen], *_returned_after_all(state)]
+    return [
+        *[one for one in made if one.code == UNVERIFIED or (one.rung, one.code) == seen],
+        *_returned_after_all(state),
+    ]
 
 
 def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:

@@ -66,7 +66,7 @@ class RunRegister:
         self._ended.clear()
 
     def keep_ended(self, name: str, run: OpenRun) -> None:
-        """Keep a run that has ended, in place of the one before it, where a result may yet come; the oldest of too many is dropped."""
+        """Keep a run that has ended where a result may yet come, and not the one before it; of too many, drop the oldest."""
         self._ended.pop((run.tenant, name), None)
         if run.is_waiting and not run.is_broken:
             self._ended[run.tenant, name] = run

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from remit.core.clipped import clipped
 from remit.core.declared_arguments import is_async
@@ -44,7 +45,9 @@ class Policies:
         if not callable(find):
             raise _invalid("find", find, "a function that is given a principal and awaited")
         if not (said is None or isinstance(said, Boundary) or (callable(said) and not is_async(said))):
-            raise _invalid("otherwise", said, "a boundary, or a plain function that is given a principal and not awaited")
+            raise _invalid(
+                "otherwise", said, "a boundary, or a plain function that is given a principal and not awaited"
+            )
         if isinstance(said, Boundary):
             declared_boundary(said)
         if type(wait_ms_max) is not int or wait_ms_max < 1:
@@ -78,18 +81,22 @@ class Policies:
 
     def _stand_in(self, principal: Principal) -> tuple[Boundary | None, str]:
         """The boundary that stands in for a policy; None where there is none, with why the one that was named gave none."""
-        said: object = self._otherwise
-        if callable(self._otherwise):
+        said = self._otherwise
+        if callable(said):
             try:
-                said = self._otherwise(principal)
-                said = declared_boundary(said) if isinstance(said, Boundary) else said
+                said = _as_given(said(principal))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - so does whatever keeps another one from standing in
                 return None, f"; {_raised('what stands in for it', principal, error)}"
-            if inspect.iscoroutine(said):
-                said.close()
         if said is None or isinstance(said, Boundary):
             return said, ""
         return None, f"; {type(said).__name__} was to stand in, which is no boundary"
+
+
+def _as_given(said: object) -> Any:
+    """What a function gave, a boundary as its types read it; what would have to be awaited is closed, and is none."""
+    if inspect.iscoroutine(said):
+        said.close()
+    return declared_boundary(said) if isinstance(said, Boundary) else said
 
 
 def _raised(what: str, principal: Principal, error: BaseException) -> str:

@@ -37,7 +37,7 @@ def test_what_is_told_after_the_end_ends_the_doubt(
             await host.told(**one)
         ended = await host.ended()
         for one in after:
-            assert await host.told(**one, **({} if has_id else {"id": None})) is None
+            assert await host.told(**one | ({} if has_id else {"id": None})) is None
         response = await host.system.result(run_id)
         assert response.terminal_code is ended.terminal_code
         assert any(told in warning for warning in response.warnings), response.warnings
@@ -69,6 +69,17 @@ def test_what_the_next_conversation_of_the_name_hears_of_its_own_calls_says_noth
         response = await host.system.result(first)
         assert response.terminal_code is Ending.REVIEW_REQUIRED
         assert any("it is unknown" in warning for warning in response.warnings), response.warnings
+
+    play(scene, tmp_path)
+
+
+def test_what_was_told_twice_of_a_call_is_text_when_it_is_told_once_more(tmp_path: Path) -> None:
+    async def scene(host: Host) -> None:
+        await host.paid()
+        for told in (NOT_DONE, PAID, {"content": "receipt 78"}):
+            assert await host.told(**told) is None
+        (call,) = (await host.ended()).tool_calls_made
+        assert call.result == "receipt 77"
 
     play(scene, tmp_path)
 

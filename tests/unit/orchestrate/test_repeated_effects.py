@@ -7,7 +7,7 @@ import pytest
 
 import remit
 from remit import Ending, Registry, ScriptedEngine, SystemResponse, kit_of
-from tests.doors.desk import call
+from tests.unit.orchestrate.house import calls
 from tests.unit.orchestrate.test_told_later import Host, play
 
 RETURNED = "not verified: {} returned, and nothing could have refused it; declare `verify`"
@@ -31,7 +31,8 @@ def test_a_guarded_effect_that_is_held_again_was_made_all_the_same(said: bool | 
         response = await host.ended()
         assert response.terminal_code is Ending.PARTIAL_SUCCESS, response.error
         assert missing_once_more(response, "pay"), response.warnings
-        assert [(one.status.value, one.code) for one in response.tool_calls_made][0] == ("observed", "EFFECT_UNVERIFIED")
+        first = response.tool_calls_made[0]
+        assert (first.status.value, first.code) == ("observed", "EFFECT_UNVERIFIED")
 
     play(scene, tmp_path)
 
@@ -73,7 +74,7 @@ def ring(bell: str) -> str:
 
 def test_a_run_whose_repeat_a_person_rejects_tells_of_the_effect_that_was_made() -> None:
     async def scene() -> SystemResponse:
-        asked = call("ring", bell="b")
+        asked = calls("ring", bell="b")
         kit = kit_of(ScriptedEngine([asked, asked, {"text": "Done."}]), Registry([ring]))
         async with remit.open(memory=True) as system:
             run = await system.start("Ring the bell b.", kit)
