@@ -68,7 +68,7 @@ class RunRegister:
     def keep_ended(self, name: str, run: OpenRun) -> None:
         """Keep a run that has ended where a result may yet come, and not the one before it; of too many, drop the oldest."""
         self._ended.pop((run.tenant, name), None)
-        if run.is_waiting and not run.is_broken:
+        if not run.is_broken and run.is_waiting:
             self._ended[run.tenant, name] = run
         if len(self._ended) > ENDED_MAX:
             self._ended.popitem(last=False)
