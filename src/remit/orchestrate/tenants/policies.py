@@ -100,7 +100,7 @@ def _as_given(said: object) -> Any:
 
 
 def _raised(what: str, principal: Principal, error: BaseException) -> str:
-    """What is said of a function of the operator that raised: in full in the log, by its kind to everyone else."""
+    """What is said of a function of the operator that raised: in full in the log, by its kind to callers and journals."""
     kind = error.code if isinstance(error, RemitError) else type(error).__name__
     whose = f"the policy for user {principal.user_id!r} of tenant {principal.tenant_id!r}"
     _log.warning("%s: %s: %s raised %s: %s", POLICY_UNREADABLE, whose, what, kind, error, extra=NO_RUN)
