@@ -388,7 +388,7 @@ class Reading:
         """What a tool returned after the ending was observed, unless it contradicts itself, and was committed no more."""
         arrival = None if self._turn is None else self._turn.arrival
         if isinstance(arrival, ToolReturned):
-            # What is told of a call that was settled has no shape to keep.
+            # The result of an agent elsewhere for a call that was settled has no shape to keep.
             code = contradicted_by(arrival) if key in self._open else ""
             said = {"status": FAILED if code else Rung.OBSERVED.value, "code": code}
             self._change(key, {**said, "rung": Rung.OBSERVED.value, "note": "after the end"})

@@ -27,7 +27,7 @@ TWICE = "was said not to have happened and returned after all"
         ((NOT_DONE,), (PAID,), TWICE),
     ],
 )
-def test_what_is_told_after_the_end_ends_the_doubt(
+def test_a_result_after_the_end_ends_the_doubt(
     before: tuple[Operation, ...], after: tuple[Operation, ...], told: str, has_id: bool, tmp_path: Path
 ) -> None:
     async def scene(host: Host) -> None:

@@ -15,7 +15,7 @@ Rule 9: a yes that did not come through the protocol lets exactly its call be ma
 Rule 10: what people have told a run is heard before every operation, and while no operation comes.
 Rule 11: the result of a change that was not allowed is a fact of the run, and ends it.
 Rule 12: a call that is held is one question, under whatever id and however often it is proposed; asking again changes nothing.
-Rule 13: what is told of a call of which it was not known what came of it when its run ended is added to that run.
+Rule 13: the result of a call of which it was not known what came of it when its run ended is added to that run.
 """
 
 import asyncio
