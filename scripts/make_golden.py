@@ -465,7 +465,7 @@ ENDINGS = {
     "unallowed": Ending.UNSAFE_DETECTION,
     "usage_exceeded": Ending.BUDGET_EXHAUSTED,
     "write_rejected": Ending.PERMISSION_DENIED,
-    "doubt_contradicted": Ending.PERMISSION_DENIED,
+    "doubt_contradicted": Ending.PARTIAL_SUCCESS,
 }
 
 

@@ -28,7 +28,7 @@ class LoggedElsewhere(Elsewhere):
     """The same for several processes that share a log."""
 
     def __init__(self, log: Path, home: str, kit: str = "", *, dies_at: str = "", over: str = "") -> None:
-        super().__init__(None, kit=kit, home=home, dies_at=dies_at, over=over, start=started)
+        super().__init__(None, kit=kit, home=home, dies_at=dies_at.strip("-"), over=over, start=started)
         self._log = log
 
     @override

@@ -24,6 +24,7 @@ MODULES = (guard, guarded_run, host_tools, open_run, protocol, shown_verdicts)
 # What the parts of a guard call, and what the kernel says to people and to hosts.
 CALLED: tuple[Callable[..., Any], ...] = (
     Custody.expect_kept,
+    Custody.expect_no_other,
     Queues.check_answer,
     Policies.of,
     Quotas.begin,

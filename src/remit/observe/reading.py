@@ -282,7 +282,7 @@ class Reading:
                 self._remark(StepKind.NOTE, found, {"reason": "; ".join(decision.claims)})
             case AddendumNoted():
                 self._remark(StepKind.NOTE, "after the ending", {"reason": decision.about})
-                if decision.about in self._doubted:
+                if decision.about in self.steps:
                     self._find_late(decision.about)
                     self._settle_as_reserved(decision.about)
             case StepFinished():
@@ -388,7 +388,8 @@ class Reading:
         """What a tool returned after the ending was observed, unless it contradicts itself, and was committed no more."""
         arrival = None if self._turn is None else self._turn.arrival
         if isinstance(arrival, ToolReturned):
-            code = contradicted_by(arrival)
+            # The result of an agent elsewhere for a call that was settled has no shape to keep.
+            code = contradicted_by(arrival) if key in self._open else ""
             said = {"status": FAILED if code else Rung.OBSERVED.value, "code": code}
             self._change(key, {**said, "rung": Rung.OBSERVED.value, "note": "after the end"})
 

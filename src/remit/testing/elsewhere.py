@@ -1,7 +1,8 @@
 """Errands that another process performs from their bytes, and that process killed at a chosen moment.
 
 Rule 1: the performer has the bytes of an errand and a kit made there; it asks here for long texts and whether a call may begin.
-Rule 2: of a process that was killed, the run learns what it would learn of a worker that died: what changes nothing is performed
+Rule 2: a death that was ordered and never came is an error: a test that passed without it would have tried nothing.
+Rule 3: of a process that was killed, the run learns what it would learn of a worker that died: what changes nothing is performed
         again by another one, and what may have changed something was certainly not done, or is in doubt.
 """
 
@@ -16,7 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from remit.core.clipped import clipped
+from remit.core.failure import RequestRejected
 from remit.core.record import BlobRef
+from remit.core.run.request_checks import REQUEST_MALFORMED
 from remit.orchestrate.executors.errands import Errand, decode_report, encode_errand, packed
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.process_resources import ProcessResources
@@ -24,6 +28,8 @@ from remit.orchestrate.executors.reports import Report
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.claims import PerformerLost
 from remit.orchestrate.setup.kit import Kit
+
+PERFORMER_NOT_KILLED = "PERFORMER_NOT_KILLED"
 
 # Starts the program of a performer with pipes to its input and output.
 Start = Callable[[list[str]], "subprocess.Popen[str]"]
@@ -73,7 +79,8 @@ class Elsewhere:
 
     The process calls the function for the kit. Without one the kit is made again from the sources that the manifest of the run
     names, which are read from the store in `home`. With `dies_at`, it is killed at that moment over the first errand of each
-    kind, or of the kind or the tool `over` alone. `performed` and `killed` are the kinds of errands, in order.
+    kind, or of the kind or the tool `over` alone; a block that ends without such a death raises PERFORMER_NOT_KILLED.
+    `performed` and `killed` are the kinds of errands, in order.
     """
 
     def __init__(
@@ -90,6 +97,9 @@ class Elsewhere:
         self.killed: list[str] = []
         self._performers = None if system is None else system._performers  # noqa: SLF001 - what performs is no verb of a system
         self._command = [sys.executable, "-m", "remit.testing.performer", kit, str(home)]
+        if dies_at and dies_at not in list(KillAt):
+            message = f"dies_at={clipped(dies_at)} is no moment; use one of {', '.join(KillAt)}"
+            raise RequestRejected(REQUEST_MALFORMED, message, {"field": "dies_at"})
         self._dies_at, self._over = dies_at, over
         self._start = start
         self._process: subprocess.Popen[str] | None = None
@@ -106,6 +116,13 @@ class Elsewhere:
         if self._performers is not None:
             del self._performers.perform
         self.close()
+        if self._dies_at and not self.killed and error is None:
+            seen = ", ".join(dict.fromkeys(self.performed)) or "no errand"
+            message = (
+                f"no process was killed: dies_at={str(self._dies_at)!r} was not reached over {self._over or 'any errand'!r}, "
+                f"and {seen} was performed; name a kind or a tool that comes to this moment, so that the test tries it"
+            )
+            raise RequestRejected(PERFORMER_NOT_KILLED, message)
 
     def performing(self, performers: Performers) -> Callable[[Errand, Kit], Coroutine[Any, Any, Report]]:
         """What performs in the place of these performers."""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncContextDecorator, ContextDecorator
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -156,9 +157,11 @@ class _ActingLater(AsyncContextDecorator):
 
 
 def _watched(tool: Tool, reach: Reach) -> Tool:
-    """A tool that says when it acts; what runs in a process of its own cannot."""
+    """A tool that says when it acts; of one that runs in a process of its own, the process that calls it says so."""
     watched = copy(tool)
-    if not tool.isolate:
+    if tool.isolate:
+        watched.around = partial(_Acting, reach)
+    else:
         watched.__wrapped__ = (_ActingLater if tool.is_async else _Acting)(reach)(tool.function)
     return watched
 

@@ -390,8 +390,24 @@ def test_what_only_failed_again_contradicts_nothing() -> None:
     assert run.fault_of(arrivals.ToolFailed(command_id, ErrorCode.TOOL_TIMEOUT)) is ArrivalFault.DUPLICATE
 
 
-def test_a_result_of_a_call_that_succeeded_is_a_duplicate() -> None:
-    run = attempted("pay")
+def test_a_call_that_was_told_not_to_have_happened_after_the_ending_and_returns_contradicts_that() -> None:
+    run = attempted("write")
     command_id = run.open(CallTool)[0].id
-    run.returns("pay")
+    run.take(arrivals.CancelRequested("ada"))
+    run.take(arrivals.ToolFailed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, "nothing written"))
+    assert not run.state.end.late[command_id].is_returned
+    run.take(arrivals.ToolReturned(command_id, "written", b""))
+    assert run.now(rulings.OutcomeContradicted) == [rulings.OutcomeContradicted(command_id)]
+    assert run.state.end.late[command_id].is_returned
+    assert run.fault_of(arrivals.ToolReturned(command_id, "written", b"")) is ArrivalFault.DUPLICATE
+
+
+@pytest.mark.parametrize("tool", ["look", "pay"])
+def test_a_result_of_a_call_that_succeeded_is_a_duplicate(tool: str) -> None:
+    run = Run()
+    run.proposes(wants(tool))
+    if tool == "pay":
+        run.approves()
+    command_id = run.open(CallTool)[0].id
+    run.returns(tool)
     assert run.fault_of(arrivals.ToolReturned(command_id, "paid", b"")) is ArrivalFault.DUPLICATE

@@ -454,7 +454,7 @@ def test_a_run_is_started_once_and_known_until_it_ends() -> None:
     assert talk.result("send_mail", "x") == {
         "ok": False,
         "code": run_register.GUARD_RUN_UNKNOWN,
-        "message": "run 'r' is not open; start it first",
+        "message": f"run 'r' is not open; {guarding._NOT_AWAITED}",
         "op": "result",
         "run": "r",
     }

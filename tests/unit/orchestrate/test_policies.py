@@ -31,7 +31,7 @@ async def found(principal: Principal) -> Boundary:
 
 
 async def gone(principal: Principal) -> Boundary:
-    raise ConnectionError("503")
+    raise ConnectionError("503, password=hunter2")
 
 
 async def silent(principal: Principal) -> Boundary:
@@ -44,7 +44,7 @@ async def odd(principal: Principal) -> Boundary:
 
 
 UNREADABLE = {
-    "gone": (gone, "ConnectionError: 503"),
+    "gone": (gone, "it raised ConnectionError, of which the log of the program tells more"),
     "silent": (silent, "no answer within 5 ms"),
     "odd": (odd, "str was"),
 }
@@ -103,11 +103,80 @@ def test_a_boundary_that_stands_in_is_told_of_in_the_first_turn(how: str) -> Non
 
 @pytest.mark.parametrize("otherwise", [OPEN, lambda principal: OPEN])
 def test_a_boundary_stands_in_by_itself_or_by_a_function(otherwise: Boundary) -> None:
-    assert asyncio.run(began(Policies(gone, otherwise=otherwise))) == ("open", "ConnectionError: 503")
+    assert asyncio.run(began(Policies(gone, otherwise=otherwise))) == ("open", UNREADABLE["gone"][1])
+
+
+async def awaited(principal: Principal) -> Boundary:
+    return OPEN
+
+
+class Awaited:
+    """A callable that is awaited."""
+
+    async def __call__(self, principal: Principal) -> Boundary:
+        return OPEN
+
+
+def broken(principal: Principal) -> Boundary:
+    raise RuntimeError("token=hunter3")
+
+
+def ending(principal: Principal) -> Boundary:
+    raise SystemExit(3)
+
+
+def _begun(principal: Principal) -> object:
+    """What has yet to be awaited, of a function that is called."""
+    return awaited(principal)
+
+
+STAND_INS = {
+    "broken": (broken, "what stands in for it raised RuntimeError"),
+    "ending": (ending, "what stands in for it raised SystemExit"),
+    "odd": (lambda principal: 5, "int was to stand in, which is no boundary"),
+    "bent": (lambda principal: Boundary("b", approval_effects=7), "what stands in for it raised"),  # type: ignore[arg-type]
+    "awaited": (_begun, "coroutine was to stand in"),
+    "none": (lambda principal: None, "it raised ConnectionError"),
+}
+
+
+@pytest.mark.parametrize("how", STAND_INS)
+def test_a_stand_in_that_cannot_be_had_lets_nothing_begin(how: str) -> None:
+    stand_in, why = STAND_INS[how]
+    with pytest.raises(RequestRejected) as refused:
+        asyncio.run(began(Policies(gone, otherwise=stand_in)))  # type: ignore[arg-type]
+    assert refused.value.code == POLICY_UNREADABLE
+    assert why in refused.value.message
+
+
+def test_what_the_functions_of_the_operator_raise_is_read_in_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    async def leave(principal: Principal) -> Boundary:
+        raise SystemExit("token=hunter4")
+
+    async def guarded(policies: Policies) -> str:
+        async with remit.open(memory=True, policies=policies) as system:
+            start = {"op": "start", "run": "r", "prompt": "x", "tools": []}
+            return str(await system.acting_for(ADA).guard().answer(start))
+
+    said = [asyncio.run(began(Policies(gone, otherwise=OPEN)))[1], asyncio.run(guarded(Policies(gone)))]
+    for policies in (Policies(leave), Policies(gone, otherwise=broken)):
+        with pytest.raises(RequestRejected) as refused:
+            asyncio.run(began(policies))
+        said.append(refused.value.message + str(refused.value.details))
+    assert "hunter" not in "".join(said)
+    assert all(f"hunter{number}" in caplog.text for number in (2, 3, 4))
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"find": 7}, {"find": found, "otherwise": "open"}, {"find": found, "wait_ms_max": 0}, {"find": None}]
+    "wrong",
+    [
+        {"find": 7},
+        {"find": None},
+        {"find": found, "otherwise": "open"},
+        {"find": found, "otherwise": awaited},
+        {"find": found, "otherwise": Awaited()},
+        {"find": found, "wait_ms_max": 0},
+    ],
 )
 def test_policies_that_could_never_be_read_are_refused_when_they_are_made(wrong: dict[str, object]) -> None:
     with pytest.raises(RequestRejected) as refused:

@@ -132,6 +132,88 @@ def test_what_changes_something_is_not_done_or_in_doubt(moment: KillAt, times: i
     assert (asked, len(SEEN), elsewhere.killed) == ([purpose] if purpose else [], times, ["ToolErrand"])
 
 
+@tool(effect="external", network=True, asks=["pay"], isolate=True)
+def pay_apart(text: str, ledger: str) -> str:
+    """Pay in a process of its own, and write it into the ledger."""
+    with Path(ledger).open("a") as opened:
+        opened.write("paid\n")
+    return "paid"
+
+
+@tool(effect="read", network=False, isolate=True)
+def look_apart(ledger: str) -> str:
+    """Look at the ledger in a process of its own."""
+    with Path(ledger).open("a") as opened:
+        opened.write("looked\n")
+    return "looked"
+
+
+def apart() -> Kit:
+    """Tools that run in processes of their own."""
+    ledger = os.environ["LEDGER"]
+    asked = (calls("look_apart", ledger=ledger), calls("pay_apart", text="Kim", ledger=ledger))
+    made = scripted(*asked, {"text": "done"}, tools=[look_apart, pay_apart])
+    return Kit(made.engines, made.tools)
+
+
+@pytest.mark.parametrize(
+    ("moment", "over", "done"),
+    [
+        (KillAt.ACTING, "pay_apart", ["looked"]),
+        (KillAt.ACTED, "pay_apart", ["looked", "paid"]),
+        (KillAt.ACTING, "look_apart", ["looked", "paid"]),
+        (KillAt.ACTED, "look_apart", ["looked", "looked", "paid"]),
+    ],
+)
+def test_a_caller_of_a_tool_in_a_process_of_its_own_is_killed_before_and_after_it_acts(
+    moment: KillAt, over: str, done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = tmp_path / "ledger"
+    monkeypatch.setenv("LEDGER", str(ledger))
+
+    async def story() -> SystemResponse:
+        async with in_memory() as system:
+            with away(system, kit=f"{__name__}:apart", dies_at=moment, over=over) as elsewhere:
+                run = await system.start(request("please pay"), apart())
+                await run
+                response = await run.approve(by="ann")
+            assert elsewhere.killed == ["ToolErrand"]
+            return response
+
+    response = play(story())
+    asked = [] if response.waiting_for is None else [packet.purpose for packet in response.waiting_for.packets]
+    assert asked == (["outcome"] if over == "pay_apart" else [])
+    assert ledger.read_text().split() == done
+
+
+@pytest.mark.parametrize(
+    ("moment", "over"), [(KillAt.CLAIMED, "look"), (KillAt.ACTING, "pya"), (KillAt.CLAIMED, "ModelErrand")]
+)
+def test_a_death_that_was_ordered_and_never_came_is_an_error(moment: KillAt, over: str) -> None:
+    with pytest.raises(RequestRejected) as never:
+        play(paid(dies_at=moment, over=over))
+    assert never.value.code == "PERFORMER_NOT_KILLED"
+    assert f"dies_at='{moment}'" in never.value.message
+    assert repr(over) in never.value.message
+    assert "ModelErrand, ToolErrand" in never.value.message
+
+
+def test_what_a_test_raises_itself_is_not_hidden_by_a_death_that_never_came() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            with away(system, dies_at=KillAt.DONE):
+                raise KeyError("its own")
+
+    with pytest.raises(KeyError):
+        play(story())
+
+
+def test_a_moment_that_there_is_not_is_refused() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Elsewhere(None, dies_at="acts")
+    assert (refused.value.code, refused.value.details) == ("REQUEST_MALFORMED", {"field": "dies_at"})
+
+
 def test_code_is_killed_when_it_begins_to_read(tmp_path: Path) -> None:
     response, elsewhere = play(paid(dies_at=KillAt.ACTING, over="RetrieveErrand"))
     assert (response.terminal_code, elsewhere.killed) == (Ending.SUCCESS, ["RetrieveErrand"])

@@ -79,7 +79,7 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         state.seq,
     )
     if type(arrival) is not ToolReturned or rung is not _COMMITTED:
-        trace.reason = _said_of(command, arrival, before)
+        trace.reason = _said_of(command.id, arrival, before)
     state.counts.invalid_in_a_row = 0
     if ruling.raised or ruling.lowered:
         _keep_flags(state, ruling, tool)
@@ -120,22 +120,26 @@ def _settle_again(state: RunState, ruling: CallSettled, arrival: Arrival) -> Non
     _hear_outcome(state, trace, arrival)
 
 
-def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
+def _said_of(command_id: str, arrival: Arrival, before: str) -> str:
     """What the tool, its check or its schema said of a call; where it was in doubt, what was said before it was known."""
     if type(arrival) in _ACCOUNTS:
         return before
-    if type(arrival) is ToolFailed and arrival.command_id == command.id:
+    if type(arrival) is ToolFailed and arrival.command_id == command_id:
         return arrival.error
-    if type(arrival) is ToolReturned and arrival.command_id == command.id:
+    if type(arrival) is ToolReturned and arrival.command_id == command_id:
         return arrival.refuted or unfit_result(arrival)
     return ""
 
 
-def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
-    """Keep what a tool told of its call after the run had ended: nothing is committed or counted any more."""
-    said = _said_of(command, arrival, "")
+def outcome_came_late(state: RunState, command_id: str, arrival: Arrival) -> None:
+    """Keep what a tool told of its call after the run had ended: nothing is committed or counted any more.
+
+    What an agent elsewhere tells of a call that was settled has no shape to keep.
+    """
+    is_checked = command_id in state.commands.open
+    said = _said_of(command_id, arrival, "") if is_checked or isinstance(arrival, ToolFailed) else ""
     if isinstance(arrival, ToolReturned):
-        code = contradicted_by(arrival)
+        code = contradicted_by(arrival) if is_checked else ""
         late = LateOutcome(
             seq=state.seq,
             code=code,
@@ -148,7 +152,9 @@ def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arri
         late = LateOutcome(seq=state.seq, code=arrival.code, reason=said, duration_ms=arrival.duration_ms)
     else:
         return  # Nothing else says more of a call in doubt than that it is unknown.
-    state.end.late[command.id] = late
+    state.end.late[command_id] = late
+    if (trace := state.calls.made[command_id]).code == OUTCOME_UNKNOWN and not is_in_doubt_besides(state, command_id):
+        state.effects.unknown.pop((trace.tool, trace.arguments_hash), None)
 
 
 def outcome_contradicted(state: RunState, ruling: rulings.OutcomeContradicted, arrival: Arrival) -> None:

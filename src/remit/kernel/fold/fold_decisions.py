@@ -258,13 +258,18 @@ def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: 
 
 
 def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
-    """The outcome of a call in doubt came after the ending: it is no longer open, it is kept, and nothing else changes."""
+    """The outcome of a call in doubt came after the ending: it is no longer open, it is kept, and nothing else changes.
+
+    A call that was settled as of unknown outcome is in doubt, too.
+    """
     state.end.addenda += 1
     if ruling.about in state.commands.doubted:
         del state.commands.doubted[ruling.about]
         command = state.commands.open[ruling.about]
-        outcome_came_late(state, command, arrival)  # type: ignore[arg-type]  # only calls are in doubt
+        outcome_came_late(state, command.id, arrival)
         _settle(state, CommandSettled(ruling.about, command.reserved), arrival)
+    elif ruling.about in state.calls.made:
+        outcome_came_late(state, ruling.about, arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:

@@ -4,7 +4,8 @@ Rule 1: a call in doubt stays open until its late outcome, its tool's own accoun
 Rule 2: its tool is asked first, if it can be; then a person. When neither can be asked, the run ends for review.
 Rule 3: what was said not to have happened, by its tool, its performer or a person, and returns after all, is told: the call
         stays settled, and its effect may have happened twice.
-Rule 4: a call of an agent elsewhere whose outcome it said it does not know is settled once more with what it tells later.
+Rule 4: a call of an agent elsewhere whose outcome it said it does not know is settled once more with what it tells later;
+        after the ending that is an addendum.
 Rule 5: while the run is paused nothing is asked; the resume asks.
 """
 
@@ -15,6 +16,7 @@ from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.rulings import (
     OUTCOME_UNKNOWN,
     UNVERIFIED,
+    AddendumNoted,
     CallSettled,
     OutcomeContradicted,
     OutcomeDoubted,
@@ -29,7 +31,7 @@ from remit.kernel.people.questions import REVIEW, open_question
 from remit.kernel.results.endings import head_for
 from remit.kernel.state import RunState, inquiries, pinned
 from remit.kernel.tally import Tally
-from remit.kernel.traces import CallTrace
+from remit.kernel.traces import CallTrace, LateOutcome
 
 # The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
 LOST = "OUTCOME_LOST"
@@ -99,33 +101,45 @@ def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
 
 
 def contradicts(state: RunState, arrival: ToolReturned) -> bool:
-    """Whether a call that was settled as not done has returned after all, which was not told before."""
-    trace = state.calls.made.get(arrival.command_id)
-    if trace is None or not trace.mutating or trace.rung is not Rung.OBSERVED or trace.code not in _NOT_DONE:
+    """Whether a call returned after all that was settled as not done, or told so after the end; and that was not told before."""
+    trace, late = state.calls.made.get(arrival.command_id), state.end.late.get(arrival.command_id)
+    if trace is None or not trace.mutating or arrival.command_id in state.commands.open:
         return False
-    return arrival.command_id not in state.commands.open and arrival.command_id not in state.end.late
+    if late is not None:
+        return not late.is_returned
+    return trace.rung is Rung.OBSERVED and trace.code in _NOT_DONE
 
 
 def clears(state: RunState, arrival: Arrival) -> bool:
     """Whether an agent elsewhere tells what became of a call that was settled as of unknown outcome."""
     if isinstance(arrival, ToolFailed):
         knows = not arrival.is_unknown and arrival.code is not ErrorCode.TOOL_TIMEOUT
+    elif isinstance(arrival, ToolReturned):
+        knows = True
     else:
-        knows = isinstance(arrival, ToolReturned)
-    trace = state.calls.made.get(arrival.command_id) if isinstance(arrival, ToolFailed | ToolReturned) else None
-    is_hosted = state.end.ending is None and trace is not None and pinned(state).host is not None
-    return knows and is_hosted and trace is not None and trace.mutating and trace.code == OUTCOME_UNKNOWN
+        return False
+    trace = state.calls.made.get(arrival.command_id)
+    if not knows or trace is None or arrival.command_id in state.end.late:
+        return False
+    return trace.mutating and trace.code == OUTCOME_UNKNOWN and pinned(state).host is not None
 
 
-def may_be_told_again(trace: CallTrace) -> bool:
+def may_be_told_again(trace: CallTrace, late: LateOutcome | None) -> bool:
     """Whether more may be told of a settled call: that its outcome is known by now, or was another one."""
-    return trace.mutating and trace.rung is Rung.OBSERVED and trace.code in (OUTCOME_UNKNOWN, *_NOT_DONE)
+    is_open = trace.rung is Rung.OBSERVED and trace.code in (OUTCOME_UNKNOWN, *_NOT_DONE)
+    return trace.mutating and (late is not None or is_open)
 
 
 def hear_again(tally: Tally, arrival: ToolReturned | ToolFailed) -> None:
-    """Take in what an agent or a tool says of a settled call: it ends the doubt about it, or contradicts what was said before."""
+    """Take in what an agent or a tool says of a settled call: it ends the doubt about it, or contradicts what was said before.
+
+    Of a run that has ended it changes nothing, and is shown.
+    """
     if not clears(tally.state, arrival):
         tally.rule(OutcomeContradicted(arrival.command_id))
+        return
+    if tally.state.end.ending is not None:
+        tally.rule(AddendumNoted(arrival.command_id))
         return
     trace = tally.state.calls.made[arrival.command_id]
     code = UNVERIFIED if isinstance(arrival, ToolReturned) else arrival.code
@@ -139,8 +153,8 @@ def hear_again(tally: Tally, arrival: ToolReturned | ToolFailed) -> None:
 
 def is_in_doubt_besides(state: RunState, command_id: str) -> bool:
     """Whether another call like this one is of unknown outcome, too."""
-    like = state.calls.made[command_id]
-    same = [trace for name, trace in state.calls.made.items() if name != command_id and trace.code == OUTCOME_UNKNOWN]
+    like, known = state.calls.made[command_id], (command_id, *state.end.late)
+    same = [trace for name, trace in state.calls.made.items() if name not in known and trace.code == OUTCOME_UNKNOWN]
     return any((trace.tool, trace.arguments_hash) == (like.tool, like.arguments_hash) for trace in same)
 
 

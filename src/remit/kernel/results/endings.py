@@ -38,6 +38,7 @@ from remit.core.limits.tools import ToolChoiceMode
 from remit.core.work.graph import EndingClass, Node, NodeOutcome
 from remit.kernel.results.proven_effects import (
     UNDONE,
+    happened_calls,
     has_changed_anything,
     unknown_effects,
     unproven_effects,
@@ -123,7 +124,7 @@ def enter_terminal(tally: Tally, node: Node) -> None:
     ending = _ending_at(tally, node.ending)
     if node.ending is EndingClass.SUCCESS and (unproven := unproven_effects(tally)):
         ending = Ending.PARTIAL_SUCCESS
-        tally.message = what_is_missing(unproven)
+        tally.message = _what_is_missing(unproven, happened_calls(tally.state))
     _leave_nothing_open(tally)
     doubted = listed_effects(_left_in_doubt(tally))
     # No question about them follows any more, so a person who is asked otherwise is told.
@@ -133,11 +134,15 @@ def enter_terminal(tally: Tally, node: Node) -> None:
     tally.rule(RunEnded(ending, tally.error, tally.message, escalation, doubted))
 
 
-def what_is_missing(unproven: Mapping[CallKey, str]) -> str:
-    """What a run that answered has not done or not proven, in words for its user."""
-    undone = listed_effects({key: code for key, code in unproven.items() if code != UNVERIFIED})
+def _what_is_missing(unproven: Mapping[CallKey, str], happened: Collection[CallTrace]) -> str:
+    """What a run that answered has not done or not proven, in words for its user. What was done may be undone once more."""
+    undone = {key: code for key, code in unproven.items() if code != UNVERIFIED}
+    done = {(call.tool, call.arguments_hash) for call in happened}
+    more = listed_effects({key: code for key, code in undone.items() if key in done})
+    left = listed_effects({key: code for key, code in undone.items() if key not in done})
     unverified = {tool for (tool, _), code in unproven.items() if code == UNVERIFIED}
-    said = [f"not done: {listed_names(undone)}"] if undone else []
+    unverified |= {call.tool for call in happened if call.rung is not Rung.COMMITTED}
+    said = [f"not done: {listed_names([*left, *[f'{name} (once more)' for name in more]])}"] if undone else []
     if unverified:
         said.append(
             f"not verified: {listed_names(unverified)} returned, and nothing could have refused it; declare `verify`"

@@ -97,9 +97,28 @@ def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
 
 
 def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
-    """Effects that were proposed and never committed, with the code that says why."""
+    """Effects that were proposed and never committed, with the code that says why.
+
+    One that was said not to have happened, and returned after all, is as unverified as if it had returned at once.
+    """
     effects = {**tally.state.effects.uncommitted, **tally.uncommitted}
-    return {key: code for key, code in effects.items() if code}
+    after_all = {(one.tool, one.arguments_hash): one.code for one in _returned_after_all(tally.state)}
+    return {key: UNVERIFIED if after_all.get(key) == code else code for key, code in effects.items() if code}
+
+
+def _returned_after_all(state: RunState) -> list[CallTrace]:
+    """The changes that were said not to have happened and returned since; what they returned is not checked any more."""
+    return [state.calls.made[name] for name, late in state.end.late.items() if late.was_denied and late.is_returned]
+
+
+def happened_calls(state: RunState) -> list[CallTrace]:
+    """The calls that changed something as far as is known. Whatever was proposed since takes nothing back of them."""
+    seen = (_COMMITTED, "")
+    made = [one for one in state.calls.made.values() if one.mutating]
+    return [
+        *[one for one in made if one.code == UNVERIFIED or (one.rung, one.code) == seen],
+        *_returned_after_all(state),
+    ]
 
 
 def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
@@ -353,7 +372,7 @@ def has_changed_anything(tally: Tally) -> bool:
         return True
     if any(_is_effect(tally.state, name) for name in (*tally.state.effects.observed_below, *tally.observed_below)):
         return True
-    return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.effects.uncommitted.values()
+    return UNVERIFIED in unproven_effects(tally).values() or bool(happened_calls(tally.state))
 
 
 def times_committed(tally: Tally, tool: str) -> int:

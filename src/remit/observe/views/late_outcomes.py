@@ -59,7 +59,8 @@ def found_since(state: RunState) -> dict[str, FoundOutcome]:
     found: dict[str, FoundOutcome] = {}
     for command_id, late in state.end.late.items():
         if (claim := _claim_of(state, command_id)) not in doubted:
-            found[claim] = joined_outcomes(found.get(claim), FoundOutcome(late_told(claim, late), late.is_returned))
+            told = late_told(claim, late, is_settled=state.calls.made[command_id].code == OUTCOME_UNKNOWN)
+            found[claim] = joined_outcomes(found.get(claim), FoundOutcome(told, late.is_returned))
     return found
 
 
@@ -84,11 +85,11 @@ def doubt_told(claim: str) -> str:
     return f"it is unknown what became of {claim}: find out before it is done again"
 
 
-def late_told(claim: str, late: LateOutcome) -> str:
-    """What a caller is told of an effect whose outcome came after the ending."""
+def late_told(claim: str, late: LateOutcome, *, is_settled: bool = False) -> str:
+    """What a caller is told of an effect whose outcome came after the ending, under way until then or settled as unknown."""
     if late.was_denied:
         return f"{claim} {late_outcome(late)}"
-    return f"{claim} was under way when the run ended; it {late_outcome(late)}"
+    return f"{claim} was {'in doubt' if is_settled else 'under way'} when the run ended; it {late_outcome(late)}"
 
 
 def late_outcome(late: LateOutcome) -> str:

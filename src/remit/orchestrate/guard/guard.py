@@ -15,7 +15,7 @@ Rule 9: a yes that did not come through the protocol lets exactly its call be ma
 Rule 10: what people have told a run is heard before every operation, and while no operation comes.
 Rule 11: the result of a change that was not allowed is a fact of the run, and ends it.
 Rule 12: a call that is held is one question, under whatever id and however often it is proposed; asking again changes nothing.
-Rule 13: the result of a call that was open when its run ended is added to that run.
+Rule 13: the result of a call of which it was not known what came of it when its run ended is added to that run.
 """
 
 import asyncio
@@ -80,6 +80,8 @@ OPEN_MAX = 2_000
 # What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
 _CALL_BYTES = 1_024
 
+# What is said to a result that no run waits for: to begin another conversation would settle nothing.
+_NOT_AWAITED = "none that ended in this guard waits for this result, so tell a person what came of the call"
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
 
 
@@ -195,7 +197,8 @@ class Guard:
         if op == RESULT and (ended := self._runs.ended_with(name, tenant, operation)) is not None:
             await self._add(ended, operation)
             return None
-        run = None if op == "start" else self._runs.run(name, tenant)
+        way_out = (_NOT_AWAITED,) if op == RESULT else ()
+        run = None if op == "start" else self._runs.run(name, tenant, *way_out)
         if run is not None and run.is_broken and op != "end":
             raise RequestRejected(GUARD_RUN_BROKEN, f"run {name!r} met a bug and is over; end it and start another")
         try:
@@ -410,7 +413,7 @@ class Guard:
         await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
         if self._parts.forget is not None:
             await self._parts.forget(run.live.run_id)
-        elif run.is_waiting and not run.is_broken:
+        else:
             self._runs.keep_ended(name, run)
         return dict(_DONE)
 

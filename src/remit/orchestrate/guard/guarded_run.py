@@ -228,7 +228,11 @@ async def _next_id(parts: GuardParts, manifest: Manifest, passed: Collection[str
 def _id_at(manifest: Manifest, place: int) -> str:
     """The id of the conversation at a place among those of its name and tenant."""
     assert manifest.host is not None, "a guarded run has a host"
-    return derived_id("guard", manifest.request.tenant_id, manifest.host.name, str(place))
+    return derived_id("guard", _tenant_of(manifest), manifest.host.name, str(place))
+
+
+def _tenant_of(manifest: Manifest) -> str:
+    return manifest.request.tenant_id
 
 
 async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
@@ -259,16 +263,9 @@ async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
 
 
 async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
-    """The open run of this name and tenant, held here from now on; None where there is none.
-
-    The list of runs is made from their turns and may be bent. So of the last conversation the turns say whether it is open.
-    """
-    host = manifest.host
-    assert host is not None, "a guarded run has a host"
-    named = () if parts.catalogue is None else await parts.catalogue.named(host.name, manifest.request.tenant_id)
-    if not named and (not last_id or not await _is_open(parts, last_id)):
+    """The open run of this name and tenant, held here from now on; None where there is none."""
+    if not (run_id := await _open_id(parts, manifest, last_id)):
         return None
-    run_id = named[0].run_id if named else last_id
     warrant = await _held(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
@@ -283,9 +280,21 @@ async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_
     return live
 
 
-async def _is_open(parts: GuardParts, run_id: str) -> bool:
-    state = (await parts.runner.load(run_id)).state
-    return state.seq >= 0 and state.end.ending is None
+async def _open_id(parts: GuardParts, manifest: Manifest, last_id: str) -> str:
+    """The id of the open run of this name and tenant; empty where there is none.
+
+    The list of runs is made from their turns and may be bent, or lack a run. So turns say whether a run is open, those of
+    the last conversation first; where they cannot be read although they were signed, raises what has become of them.
+    """
+    assert manifest.host is not None, "a guarded run has a host"
+    listed = () if parts.catalogue is None else await parts.catalogue.named(manifest.host.name, _tenant_of(manifest))
+    for run_id in dict.fromkeys([*filter(None, [last_id]), *(entry.run_id for entry in listed)]):
+        state = (await parts.runner.load(run_id)).state
+        if parts.custody is not None:
+            await parts.custody.expect_no_other(state, run_id)
+        if state.seq >= 0 and state.end.ending is None:
+            return run_id
+    return ""
 
 
 def _check_same(parts: GuardParts, state: RunState, manifest: Manifest) -> None:

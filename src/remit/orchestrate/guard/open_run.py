@@ -76,8 +76,28 @@ class OpenRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a call of it may yet have a result."""
-        return bool(self._waiting)
+        """Whether a call of it may yet have a result, or another one than it had."""
+        return bool(self._waiting) or any(self._told_more())
+
+    def _told_more(self) -> Iterator[CallTool]:
+        """The settled calls of which more may be told, and was not: those in doubt, and those said not to have happened."""
+        state = self.state
+        for command in self._settled.values():
+            late = state.end.late.get(command.id)
+            if may_be_told_again(state.calls.made[command.id], late) and (late is None or not late.is_returned):
+                yield command
+
+    def is_known(self, call_id: str, tool: str) -> bool:
+        """Whether a call of this id and tool was proposed here."""
+        key, held = (self.held.own_id(call_id), tool), self.held.get(call_id)
+        return key in self._settled or key in self._refused or (held is not None and held.call.tool == tool)
+
+    def takes(self, call_id: str | None, tool: str) -> bool:
+        """Whether a result tells what came of a call of this run, which has ended."""
+        if self.answered(call_id, tool):
+            return True
+        told = [one.id for one in self.told_again(call_id, tool)]
+        return any(one.id in told for one in self._told_more())
 
     def follow(self, turn: Turn) -> None:
         """Take in a turn of the run."""
@@ -99,10 +119,9 @@ class OpenRun:
         if isinstance(decision, CallTool):
             self._wait(decision.call_id, decision)
         elif isinstance(decision, CallSettled) and decision.command_id in self._waiting:
-            settled = self._drop(decision.command_id)
-            self._settled[settled.call_id, settled.command.tool] = settled.command
+            self._settle(decision.command_id)
         elif isinstance(decision, AddendumNoted) and decision.about in self._waiting:
-            self._drop(decision.about)
+            self._settle(decision.about)
         elif isinstance(decision, ToolCallRefused):
             self._refuse(decision, arrival)
         elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
@@ -122,8 +141,8 @@ class OpenRun:
         """The settled call that a result may say more of: one that is in doubt, or was said not to have happened."""
         known = None if call_id is None else self._settled.get((self.held.own_id(call_id), tool))
         settled = [one for (_, name), one in self._settled.items() if name == tool] if call_id is None else []
-        made = self.state.calls.made
-        told = [one for one in (known, *settled) if one is not None and may_be_told_again(made[one.id])]
+        made, late = self.state.calls.made, self.state.end.late
+        told = [one for one in (known, *settled) if one and may_be_told_again(made[one.id], late.get(one.id))]
         return told if len(told) == 1 else []
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
@@ -174,6 +193,10 @@ class OpenRun:
         self._waiting[command.id] = Waiting(call_id, command)
         self._of_id.setdefault(call_id, []).append(command.id)
         self._of_tool.setdefault(command.tool, {})[command.id] = True
+
+    def _settle(self, command_id: str) -> None:
+        settled = self._drop(command_id)
+        self._settled[settled.call_id, settled.command.tool] = settled.command
 
     def _drop(self, command_id: str) -> Waiting:
         waiting = self._waiting.pop(command_id)

@@ -15,7 +15,7 @@ GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
 
 # One process guards the agents of a busy service; a caller with more has forgotten to end them.
 RUNS_MAX = 1_000
-# Runs that ended over a call without a result: a result that comes after a thousand others is not waited for.
+# Runs that ended before it was known what came of a call: a result that comes after a thousand others is not waited for.
 ENDED_MAX = 1_000
 # What came in and is remembered: of one run (more than any context holds), and of all runs together.
 RUN_BYTES_MAX = 32 * 1024 * 1024
@@ -23,7 +23,7 @@ BYTES_MAX = 256 * 1024 * 1024
 
 
 class RunRegister:
-    """Open runs by their tenant and name, and those that ended over a call without a result."""
+    """Open runs by their tenant and name, and those that ended before it was known what came of a call."""
 
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str], OpenRun] = {}
@@ -66,8 +66,10 @@ class RunRegister:
         self._ended.clear()
 
     def keep_ended(self, name: str, run: OpenRun) -> None:
-        """Keep a run that has ended, for a result that may yet come; the oldest of too many is dropped."""
-        self._ended[run.tenant, name] = run
+        """Keep a run that has ended where a result may yet come, and not the one before it; of too many, drop the oldest."""
+        self._ended.pop((run.tenant, name), None)
+        if not run.is_broken and run.is_waiting:
+            self._ended[run.tenant, name] = run
         if len(self._ended) > ENDED_MAX:
             self._ended.popitem(last=False)
 
@@ -81,25 +83,26 @@ class RunRegister:
             return [self._runs[tenant, name]] if (tenant, name) in self._runs else []
         return [run for (_, known), run in self._runs.items() if known == name]
 
-    def run(self, name: str, tenant: str | None = None) -> OpenRun:
+    def run(self, name: str, tenant: str | None = None, way_out: str = "start it first") -> OpenRun:
         """The one open run of this name; raises where there is none, or several tenants have one."""
         runs = self.named(name, tenant)
         if not runs:
-            raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; start it first")
+            raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {name!r} is not open; {way_out}")
         if len(runs) > 1:
             message = f"{len(runs)} tenants have a run {name!r} open; say whose you mean with `tenant`"
             raise RequestRejected(GUARD_RUN_AMBIGUOUS, message)
         return runs[0]
 
     def ended_with(self, name: str, tenant: str | None, operation: JsonObject) -> OpenRun | None:
-        """The run that ended while a call of this result was open, unless an open run of the name waits for it."""
+        """The run that ended before it was known what came of the call of this result, unless an open run of the name has one."""
         if not self._ended:
             return None
         call_id, tool = id_under(operation, "id"), required_text(operation, "tool")
-        if any(call_id is None or run.answered(call_id, tool) for run in self.named(name, tenant)):
-            return None
+        for run in self.named(name, tenant):
+            if call_id is None or run.answered(call_id, tool) or run.is_known(call_id, tool):
+                return None
         ended = [run for (whose, known), run in self._ended.items() if known == name and tenant in (None, whose)]
-        return next((run for run in ended if run.answered(call_id, tool)), None)
+        return next((run for run in ended if run.takes(call_id, tool)), None)
 
     def charge(self, name: str, run: OpenRun, size_bytes: int) -> None:
         """Count more bytes for a run; raises where it, or all runs together, would hold too many."""

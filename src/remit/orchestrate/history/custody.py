@@ -65,10 +65,20 @@ class Custody:
     async def expect_kept(self, state: RunState, run_id: str) -> None:
         """Raise where a run may not be gone on with: no accepted key vouches for it, or turns of it are missing."""
         if state.manifest is not None:  # What never began names nothing.
+            _expect_own(state, run_id)
             await self.expect_vouched(run_id)
         elif (deletion := await self._log.deletion(run_id)) is not None and is_deletion_signed(deletion):
             raise _deleted(deletion)
         await self.expect_whole(state, run_id)
+
+    async def expect_no_other(self, state: RunState, run_id: str) -> None:
+        """Raise where a run of this id was begun and is hidden: its turns are kept and not listed, or gone, or another's."""
+        if state.manifest is not None:
+            return _expect_own(state, run_id)
+        absent = await why_absent(self._log, run_id)
+        if absent.code in (STORE_INDEX_LOST, RUN_MISSING):
+            raise absent
+        return None
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
         """Raise where turns of a run were signed that its journal does not have, or the log cannot tell that none were."""
@@ -113,6 +123,12 @@ class Custody:
             _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
         if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
             _refuse_unvouched(run_id, "changed code was accepted in a turn that was not signed")
+
+
+def _expect_own(state: RunState, run_id: str) -> None:
+    if state.run_id != run_id:
+        message = f"run {run_id} is listed with the turns of run {state.run_id}; `remit rebuild` lists both as they are"
+        raise RequestRejected(STORE_INDEX_LOST, message, {"run_id": run_id})
 
 
 def _refuse_unread(run_id: str, seq: int, why: str) -> NoReturn:

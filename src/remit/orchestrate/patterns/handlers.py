@@ -18,7 +18,6 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.raised import words_of
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, Mode
-from remit.core.run.messages import Message
 from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.work.candidate import Candidate
 from remit.core.work.graph import Ask, Graph

@@ -22,12 +22,11 @@ from remit.core.limits.tool_trust import READS_RANK, Reads
 from remit.core.limits.tools import ToolCall
 from remit.core.raised import raised
 from remit.core.record import Record, once_a_record, replace
-from remit.core.run.request_checks import REQUEST_MALFORMED, REQUEST_TOOLS_INVALID
 from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.run.manifest import Source
 from remit.core.run.messages import Message, Role
-from remit.core.run.request_checks import REQUEST_MALFORMED
+from remit.core.run.request_checks import REQUEST_MALFORMED, REQUEST_TOOLS_INVALID
 from remit.core.work.goal import Goal
 from remit.core.work.graph import Graph
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step

@@ -191,7 +191,8 @@ async def _in_process(attempt: Attempt, leash: "Leash") -> Performed:
 
     def work() -> object:
         _expect_leave(attempt)
-        return call_isolated(attempt.tool, attempt.given, attempt.key, leash, lent, attempt.metadata)
+        with attempt.tool.around():
+            return call_isolated(attempt.tool, attempt.given, attempt.key, leash, lent, attempt.metadata)
 
     return await _in_thread(attempt, work)
 

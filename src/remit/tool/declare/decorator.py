@@ -7,6 +7,7 @@ Rule 3: a tool is still its function: calling it calls the function, without the
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, overload
 
@@ -67,6 +68,8 @@ class Tool(Generic[P, R]):
         # A sandbox is a process of its own, too.
         self.isolate = isolate or process.sandbox
         self.sandbox, self.limits, self.environment = process
+        # What stands around a call in a process of its own, in the process that makes it.
+        self.around: Callable[[], AbstractContextManager[object]] = nullcontext
         self.is_async = inspect.iscoroutinefunction(function)
         self.available, self.verify, self.reconcile = companions
 
