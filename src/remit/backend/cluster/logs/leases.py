@@ -9,7 +9,7 @@ from remit.backend.cluster.logs.replica import ClusterReplica
 from remit.backend.cluster.server.link import Link, entry
 from remit.backend.folded.log import RUN, TRIES_MAX
 from remit.core.journal.codec import encode_record
-from remit.core.journal.storage import AppendConflict
+from remit.core.journal.storage import AppendConflict, Place
 
 
 class ClusterLeases:
@@ -70,6 +70,22 @@ class ClusterLeases:
         workers = {worker for _, (worker, _) in held if worker != self._link.worker}
         gone = {worker for worker in workers if not await self._link.is_alive(worker)}
         return [run_id for run_id, (worker, _) in held if worker in gone]
+
+    async def unheld(self) -> dict[str, Place]:
+        """The open runs that no process holds and that wait for nothing that is not there, with where each stands."""
+        await self._replica.refresh()
+        answered = {letter.run_id for letter in self._replica.inbox.values() if letter.outcome is None}
+        return {
+            run_id: self._replica.place(RUN + run_id)
+            for run_id, entry in self._replica.journal.listed().items()
+            if not entry.ending
+            and run_id not in self._replica.holders
+            and (not entry.waiting_for or run_id in answered)
+        }
+
+    def taken_at(self, run_id: str) -> Place:
+        """Where the mark stands by which a run was taken last; 0 where it never was."""
+        return self._replica.taken.get(run_id, 0)
 
     async def is_driving(self) -> bool:
         """Whether any run is held."""
