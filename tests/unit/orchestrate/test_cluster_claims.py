@@ -18,6 +18,7 @@ from remit.core.journal.commands import CallTool, ReconcileTool
 from remit.core.journal.queued import Came, Claim, Claimed, ClaimWord, ErrandName, Lane
 from remit.core.limits.tools import ToolResult
 from remit.core.run.approval import What
+from remit.core.run.contract import CallStatus
 from remit.orchestrate.executors import division
 from remit.orchestrate.executors.errands import decode_errand, encode_report
 from remit.orchestrate.executors.reports import PersonApproved, Report, ToolAccounted, ToolBroke, ToolSaid
@@ -164,7 +165,7 @@ def test_a_call_that_is_said_to_have_come_to_something_before_it_was_claimed_nev
             run_id = await run_of(program)
             await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(LIES[lie](call)))
             response = await rested(program, run_id)
-            assert [made.result for made in response.tool_calls_made] == [None]
+            assert [made.status for made in response.tool_calls_made] == [CallStatus.FAILED]
             worker = await workers.performs("tool")
             await until(lambda: worker.tasks.done or not worker.tasks.under_way, "it is looked at")
             await asyncio.sleep(0.5)
