@@ -59,7 +59,12 @@ def test_the_dispatch_over_nats_does_what_every_dispatch_must(
         executors: dict[type[Command], Carrier] = {}
         dispatch = InProcessDispatch(executors, HandClock(), halts=halts, shared=driver.claims)
         carrier = BareCarrier(
-            driver.queue, driver.blobs, fetch, dispatch.look_after, dispatch.revoke, lambda run_id, report: None
+            driver.queue,
+            driver.blobs,
+            fetch=fetch,
+            look_after=dispatch.look_after,
+            revoke=dispatch.revoke,
+            tell=lambda run_id, report: None,
         )
         executors |= dict.fromkeys(CARRIED, carrier)
         # What is carried is revoked by its claim alone; the other checks ask about what was sent here.

@@ -41,9 +41,7 @@ class SharedClaims(Protocol):
 class Carriage(Protocol):
     """Carries errands to workers."""
 
-    async def carried(
-        self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0
-    ) -> StoredReport:
+    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0) -> StoredReport:
         """What came of an errand, once that is known; it is written unless it was.
 
         `claim` is the attempt under which its call is claimed: what came of it counts from the key that did. 0 needs none.

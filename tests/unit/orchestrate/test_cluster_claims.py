@@ -166,6 +166,9 @@ def test_a_call_that_is_said_to_have_come_to_something_before_it_was_claimed_nev
             await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(LIES[lie](call)))
             response = await rested(program, run_id)
             assert [made.status for made in response.tool_calls_made] == [CallStatus.FAILED]
+            last = await workers.stores[0].claims.last(run_id, call.id)
+            assert last is not None
+            assert last.word is ClaimWord.REVOKED
             worker = await workers.performs("tool")
             await until(lambda: worker.tasks.done or not worker.tasks.under_way, "it is looked at")
             await asyncio.sleep(0.5)

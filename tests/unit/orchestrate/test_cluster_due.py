@@ -1,4 +1,4 @@
-"""A run that is due is driven, whoever was handed that word: loop workers look for words that none of them has heeded."""
+"""A run that is due is driven although its word was taken: loop workers look for words that none of them has heeded."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -104,7 +104,7 @@ def test_words_that_were_heeded_are_asked_about_once(tmp_path: Path) -> None:
         async with crew(tmp_path, engine_kit(ScriptedEngine([says("Done.")]))) as workers:
             program, store = await workers.program(), await workers.store()
             run_id = await program.submit(asking(), workers.kit)
-            while run_id not in await store.leases.unheld():
+            while run_id not in await store.leases.unheld():  # noqa: ASYNC110  # the program lets it go
                 await asyncio.sleep(0.05)
             orphans = store.queue.orphans
             assert await orphans() == []

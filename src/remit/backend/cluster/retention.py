@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from typing import Protocol
 
 from remit.backend.cluster.keys.signet import is_as_signed
-from remit.backend.cluster.layout import CHUNK_BYTES, DUE, SNAPSHOT, TEXTS, errands_of, log_subject, streams_told_of, token
+from remit.backend.cluster.layout import (
+    CHUNK_BYTES,
+    DUE,
+    SNAPSHOT,
+    TEXTS,
+    errands_of,
+    log_subject,
+    streams_told_of,
+    token,
+)
 from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.logs.journal import ClusterJournal

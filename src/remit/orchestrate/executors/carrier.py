@@ -89,7 +89,9 @@ class Carrier:
         self._withdrawn = {name for name in self._withdrawn if name.run_id != run_id}
         if not self.is_leaving:
             opened = live.state.commands.open
-            unsure = [name for name, call in calls.items() if call.mutating and (name in opened or may_be_told_again(call))]
+            unsure = [
+                name for name, call in calls.items() if call.mutating and (name in opened or may_be_told_again(call))
+            ]
             task = asyncio.create_task(self._forget(run_id, unsure))
             self._forgetting.add(task)
             task.add_done_callback(self._forgetting.discard)
@@ -117,7 +119,11 @@ class Carrier:
         while True:
             claim = claim_of(command, name.attempt, is_repeatable=is_repeatable)
             stored = await self._waited(name, lane, data, claim, is_new=self._is_new(live, name))
-            if stored.is_unclaimed and isinstance(command, CallTool) and not await self._revoke(live.run_id, command.id):
+            if (
+                stored.is_unclaimed
+                and isinstance(command, CallTool)
+                and not await self._revoke(live.run_id, command.id)
+            ):
                 # It has begun meanwhile, so the worker that claimed it tells what it came to.
                 stored = await self._waited(name, lane, data, claim, is_new=False)
             report = self._read(live, command, stored)

@@ -145,7 +145,12 @@ class DividedWork:
 
             dispatch.carried = CARRIED
             self.carrier = Carrier(
-                self.division.carriage, runner.blobs, runner.text, dispatch.look_after, dispatch.revoke, late
+                self.division.carriage,
+                runner.blobs,
+                fetch=runner.text,
+                look_after=dispatch.look_after,
+                revoke=dispatch.revoke,
+                tell=late,
             )
             dispatch.on_ended = self.carrier.ended
             self._executors |= dict.fromkeys(CARRIED, self.carrier)

@@ -66,7 +66,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 # What only the key of the deployment does.
 _KEPT = ("$KV.AGENT_KEYS.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.RESTORE.>")
 # What drivers and gateways are handed: that a run is due, what came late, and what came over the wire. A key that performs for
-# others neither takes nor acknowledges it, and does not change how it is handed over; servers spell an acknowledgement in two ways.
+# others neither takes nor acknowledges it, nor changes how it is handed over. Servers spell an acknowledgement in two ways.
 _HANDED = tuple(
     f"{before}{queue}{behind}"
     for queue in ("words-agent-due", "words-agent-late", "remit-wire")

@@ -2,7 +2,7 @@
 
 Rule 1: only a caller that closes the hub waits for this; a hub that is being closed begins none of it.
 Rule 2: what could not be told now is found out when the run is resumed.
-Rule 3: a call that returned although it was said not to have happened is told to people, whoever its run heard it from.
+Rule 3: a call that returned although it was said not to have happened is told to people, wherever its run heard of that.
 """
 
 import asyncio

@@ -1,15 +1,21 @@
 """Who drives which run. A lease is the last mark on the subject of the run; it lasts as long as its process is heard of.
 
 Rule 1: taking a run appends a mark behind everything that was written to it, so whatever a holder before it writes is too late.
-Rule 2: the server says whether a process is alive: its heartbeat is there, or has expired. No clock of a process counts.
+Rule 2: a run that is due is driven although the word that says so was taken, or lost: whether a process has heeded it, the mark
+        behind it tells.
+Rule 3: the server says whether a process is alive: its heartbeat is there, or has expired. No clock of a process counts.
 """
 
+from remit.backend.cluster.layout import DUE, token
 from remit.backend.cluster.logs.entries import Mark
 from remit.backend.cluster.logs.replica import ClusterReplica
 from remit.backend.cluster.server.link import Link, entry
 from remit.backend.folded.log import RUN, TRIES_MAX
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import AppendConflict, Place
+
+# About how many runs it is asked at a look whether they are due, at most.
+LOOKED_MAX = 100
 
 
 class ClusterLeases:
@@ -19,6 +25,9 @@ class ClusterLeases:
         self._link = link
         self._replica = replica
         self.lasts_ms = link.lease_ms
+        # Where the runs stood at the last look that no process held, and those among them that are not due.
+        self._unheld: dict[str, Place] = {}
+        self._heeded: dict[str, Place] = {}
 
     async def take(self, run_id: str) -> int | None:
         """Take a run; its token is the place of the mark. None where a process that is alive holds it."""
@@ -83,9 +92,29 @@ class ClusterLeases:
             and (not entry.waiting_for or run_id in answered)
         }
 
-    def taken_at(self, run_id: str) -> Place:
-        """Where the mark stands by which a run was taken last; 0 where it never was."""
-        return self._replica.taken.get(run_id, 0)
+    async def unheeded(self) -> list[str]:
+        """The runs that are due and that no process drives, those that began first before the others.
+
+        A run is looked at that no process held at two looks: workers are handed its word first.
+        """
+        before, unheld = self._unheld, await self.unheld()
+        self._unheld = unheld
+        self._heeded = {run_id: place for run_id, place in self._heeded.items() if unheld.get(run_id) == place}
+        still = [run_id for run_id, place in unheld.items() if before.get(run_id) == place]
+        found = list[str]()
+        for run_id in [run_id for run_id in still if run_id not in self._heeded][:LOOKED_MAX]:
+            if await self._is_unheeded(run_id):
+                found.append(run_id)
+            else:
+                self._heeded[run_id] = unheld[run_id]
+        return found
+
+    async def _is_unheeded(self, run_id: str) -> bool:
+        """Whether it was said that a run is due, and it was taken by no process since: that word stays for a day."""
+        word = await self._link.call(self._link.jet.last(DUE + token(run_id)))
+        if word is None or word.seq <= self._replica.taken.get(run_id, 0):
+            return False
+        return self._link.signet.is_believed(word.subject, word.data, word.headers)
 
     async def is_driving(self) -> bool:
         """Whether any run is held."""

@@ -45,7 +45,6 @@ from remit.backend.cluster.server.jetstream import EXPECTED, JetMessage, Overtak
 from remit.backend.cluster.server.link import TTL, Link
 from remit.backend.cluster.work.claim_words import ClusterClaims
 from remit.backend.cluster.work.dead_letters import DeadLetters
-from remit.backend.cluster.work.due_words import DueWords
 from remit.backend.cluster.work.stored_reports import CAME, SeenReports, StoredReports
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record, encode_record
@@ -94,7 +93,6 @@ class ErrandQueue:
     ) -> None:
         self.signet = signet
         self.reports = StoredReports(link, claims)
-        self._due_words = DueWords(link, leases)
         self._link = link
         self._leases = leases
         self._blobs = blobs
@@ -117,9 +115,7 @@ class ErrandQueue:
         for subject in self._needed:
             self._link.expect_may(subject)
 
-    async def carried(
-        self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0
-    ) -> StoredReport:
+    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0) -> StoredReport:
         """The report of an errand, once it is stored. The errand is written unless it was; with `is_new` it cannot have been.
 
         `claim` is the attempt under which its call is claimed, 0 where what it comes to needs no claim.
@@ -385,7 +381,7 @@ class ErrandQueue:
 
     async def orphans(self) -> Sequence[str]:
         """The runs that a process holds which is gone, and those that are due although no worker was handed that word."""
-        return [*await self._leases.orphans(), *await self._due_words.unheeded()]
+        return [*await self._leases.orphans(), *await self._leases.unheeded()]
 
     async def _packed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
         headers = {TTL: f"{_TTL_S}s"}
