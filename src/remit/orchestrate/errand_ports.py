@@ -50,6 +50,9 @@ class Carriage(Protocol):
     async def withdraw(self, name: ErrandName, lane: Lane, claim: int = 0) -> None:
         """Take an errand back: one that waits is given to no worker, and who performs it stops."""
 
+    async def retract(self, name: ErrandName, lane: Lane) -> None:
+        """Keep nothing of an errand that was withheld: it is sent again under its name."""
+
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
 

@@ -19,6 +19,7 @@ from remit.core.journal.queued import Came, Claim, Claimed, ClaimWord, ErrandNam
 from remit.core.limits.tools import ToolResult
 from remit.core.run.approval import What
 from remit.core.run.contract import CallStatus
+from remit.core.run.signals import Signal
 from remit.orchestrate.executors import division
 from remit.orchestrate.executors.errands import decode_errand, encode_report
 from remit.orchestrate.executors.reports import PersonApproved, Report, ToolAccounted, ToolBroke, ToolSaid
@@ -26,7 +27,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.gateway.key_room import ROLES
 from remit.orchestrate.workers import errand_worker, loop_worker
 from remit.wire.credentials import KeyEntry, issue
-from tests.e2e.house import asking, until
+from tests.e2e.house import asking, tell, until
 from tests.nats_server import clear, opened
 from tests.unit.orchestrate.test_cluster_accounts import Bank
 from tests.unit.orchestrate.test_cluster_workers import Till, approved, at_last, ended, letters_of, rested
@@ -53,14 +54,15 @@ def play(story: Coroutine[object, object, None]) -> None:
     asyncio.run(in_time())
 
 
-def admit(root: ClusterStore, worker: ClusterStore, role: str, *others: ClusterStore) -> None:
+def admit(root: ClusterStore, worker: ClusterStore, role: str, *others: ClusterStore, tool: str = "") -> None:
     """Let the key of a worker count with one that issues statements, and with others, as the keys room would."""
+    may = tuple([one.replace("tool.>", f"tool.{tool}.*") if tool else one for one in ROLES[role]])
     stated = issue(
         root.key.signer,
         worker.key.signer.did,
         capability_id="x",
         tenant="*",
-        may=ROLES[role],
+        may=may,
         not_before_ms=0,
         expires_at_ms=1 << 45,
     )
@@ -71,7 +73,7 @@ def admit(root: ClusterStore, worker: ClusterStore, role: str, *others: ClusterS
 
 @asynccontextmanager
 async def paying_beside_a_stranger(
-    home: Path, till: Till, *, has_worker: bool
+    home: Path, till: Till, *, has_worker: bool, tool: str = ""
 ) -> AsyncIterator[tuple[Crew, System, ClusterStore, CallTool]]:
     """A crew whose run is about to pay, its call, and a worker for tools that was admitted and is given nothing."""
     async with crew(home / "ours", till.kit()) as workers:
@@ -82,7 +84,7 @@ async def paying_beside_a_stranger(
         stranger = await asyncio.to_thread(opened, home / "theirs")
         try:
             program = await workers.program()
-            admit(workers.stores[0], stranger, "tools", *workers.stores[1:])
+            admit(workers.stores[0], stranger, "tools", *workers.stores[1:], tool=tool)
             await approved(program, await program.run(asking("Please pay."), workers.kit))
             link = workers.stores[0].link
             errand = decode_errand((await at_last(lambda: link.call(link.jet.last("agent.errand.tool.>")))).data)
@@ -177,6 +179,28 @@ def test_a_call_that_is_said_to_have_come_to_something_before_it_was_claimed_nev
     play(story())
 
 
+def test_a_call_that_its_worker_withheld_is_sent_again_when_its_run_goes_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        till = Till()
+        till.may_pay.set()
+        async with paying_beside_a_stranger(tmp_path, till, has_worker=False) as (workers, program, stranger, call):
+            run_id = await run_of(program)
+            await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(withheld(call)))
+            hub, _ = workers.systems[0].driving()
+
+            async def paused() -> bool | None:
+                return (await hub.runner.load(run_id)).state.place.paused or None
+
+            await at_last(paused)
+            await until(lambda: not hub.drivers, "it rests")
+            await workers.performs("tool")
+            await tell(program, Signal.RESUME, run_id)
+            assert (await ended(program, run_id)).terminal_code is Ending.SUCCESS
+            assert till.begun == 1
+
+    play(story())
+
+
 @pytest.mark.parametrize("lie", [*LIES, "withheld", "about another call"])
 def test_what_comes_late_counts_from_the_key_that_claimed_the_call(lie: str, tmp_path: Path) -> None:
     async def story() -> None:
@@ -200,6 +224,31 @@ def test_what_comes_late_counts_from_the_key_that_claimed_the_call(lie: str, tmp
             response = await rested(program, run_id)
             assert [made.result for made in response.tool_calls_made] == ["paid"]
             assert (response.terminal_code, till.begun) == (Ending.SUCCESS, 1)
+
+    play(story())
+
+
+def test_a_key_that_was_admitted_for_another_tool_brings_a_call_into_doubt_and_says_nothing_of_it(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        till = Till()
+        till.may_pay.set()
+        async with paying_beside_a_stranger(tmp_path, till, has_worker=False, tool="look") as (
+            workers,
+            program,
+            stranger,
+            call,
+        ):
+            run_id = await run_of(program)
+            assert await stranger.claims.claim(run_id, call.id) is Claimed.GRANTED
+            await stranger.queue.late(ErrandName(run_id, call.id), encode_report(done(call)))
+            (letter,) = await letters_of(workers, 1)
+            assert letter.code == "LATE_NOT_PERMITTED"
+            await workers.performs("tool")
+            await rested(program, run_id)
+            (question,) = await program.archive.approvals(run_id)
+            assert (question.purpose, till.begun) == (What.OUTCOME, 0)
 
     play(story())
 

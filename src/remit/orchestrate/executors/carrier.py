@@ -128,6 +128,8 @@ class Carrier:
                 stored = await self._waited(name, lane, data, claim, is_new=False)
             report = self._read(live, command, stored)
             if report is not None:
+                if isinstance(report, RunHalted):
+                    await self._carriage.retract(name, lane)
                 return report
             # What was taken back is wanted again, or it would not have been sent.
             lost += stored.came is not Came.WITHDRAWN

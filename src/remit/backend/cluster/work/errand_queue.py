@@ -21,7 +21,7 @@ from nats.errors import Error as NatsError
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.keys.believed_keys import SIGNER_UNKNOWN
-from remit.backend.cluster.keys.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER, Signet
+from remit.backend.cluster.keys.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER
 from remit.backend.cluster.layout import (
     ANY,
     CHUNK_BYTES,
@@ -87,11 +87,10 @@ class ErrandQueue:
         link: Link,
         blobs: ClusterBlobs,
         leases: ClusterLeases,
-        signet: Signet,
         claims: ClusterClaims,
         now_ms: Callable[[], int],
     ) -> None:
-        self.signet = signet
+        self.signet = link.signet
         self.reports = StoredReports(link, claims)
         self._link = link
         self._leases = leases
@@ -116,10 +115,7 @@ class ErrandQueue:
             self._link.expect_may(subject)
 
     async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0) -> StoredReport:
-        """The report of an errand, once it is stored. The errand is written unless it was; with `is_new` it cannot have been.
-
-        `claim` is the attempt under which its call is claimed, 0 where what it comes to needs no claim.
-        """
+        """The report of an errand, once it is stored. The errand is written unless it was; with `is_new` it cannot have been."""
         body, headers = await self._packed(data)
         headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
         message = self._message(errand_subject(name, lane), body, headers, 0)
@@ -186,6 +182,11 @@ class ErrandQueue:
                     await answers.next_msg(STOP_S_MAX)
         finally:
             await answers.unsubscribe()
+
+    async def retract(self, name: ErrandName, lane: Lane) -> None:
+        """Keep nothing of an errand that was withheld, and of what was reported of it: it is sent again under its name."""
+        for subject in (errand_subject(name, lane), report_subject(name)):
+            await self._link.finish(self._link.jet.purge(subject))
 
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
