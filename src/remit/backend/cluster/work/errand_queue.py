@@ -200,7 +200,7 @@ class ErrandQueue:
         """
         errands, reported, _ = errands_of(run_id)
         await self._link.finish(self._link.jet.purge(errands))
-        unheard = await self._link.call(self.reports.called_of(run_id, unsure)) if unsure else []
+        unheard = await self._link.call(self.reports.told_of(run_id, unsure)) if unsure else []
         found = [await self._unpacked(one) for one in unheard]
         await self._link.finish(self._link.jet.purge(reported))
         return found

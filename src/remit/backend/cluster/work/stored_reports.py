@@ -97,7 +97,7 @@ class StoredReports:
                 return 0
         return name.attempt
 
-    async def called_of(self, run_id: str, command_ids: Sequence[str]) -> list[tuple[bytes, dict[str, str]]]:
+    async def told_of(self, run_id: str, command_ids: Sequence[str]) -> list[tuple[bytes, dict[str, str]]]:
         """What the keys that hold these calls have reported of them, whichever attempt it was."""
         found = list[tuple[bytes, dict[str, str]]]()
         for command_id in command_ids:
