@@ -16,7 +16,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from remit.core.failure import IllegalArrival, InvariantBroken, RemitError
+from remit.core.failure import ArrivalFault, IllegalArrival, InvariantBroken, RemitError
 from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.commands import ReconcileTool
 from remit.core.journal.queued import OUTCOME_UNCLAIMED, Lane, QueuedWord
@@ -224,8 +224,8 @@ class LoopWorker:
         call, question = state.calls.made.get(word.command_id), state.commands.open.get(word.command_id)
         asked = question.tool if isinstance(question, ReconcileTool) else ""
         tool = state.derived.tools.get(asked if call is None else call.tool)
-        if tool is None:
-            return LATE_NOT_PERMITTED, f"command {word.command_id} is no call of its run"
+        if tool is None:  # It may be a question that was answered before.
+            raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, f"{word.command_id} is neither a call nor asked")
         if not self._queue.may_perform(word, Lane(TOOL, tool.name, tool.version)):
             return LATE_NOT_PERMITTED, f"what came late is told by one who performs no errands of {tool.name}"
         # A claim of another attempt is one of a call that may be made again, or of a question.
