@@ -58,7 +58,15 @@ def test_the_dispatch_over_nats_does_what_every_dispatch_must(
         await driver.link.call(driver.link.jet.purge("agent.>"))
         executors: dict[type[Command], Carrier] = {}
         dispatch = InProcessDispatch(executors, HandClock(), halts=halts, shared=driver.claims)
-        executors |= dict.fromkeys(CARRIED, BareCarrier(driver.queue, driver.blobs, fetch, dispatch.look_after))
+        carrier = BareCarrier(
+            driver.queue,
+            driver.blobs,
+            fetch=fetch,
+            look_after=dispatch.look_after,
+            revoke=dispatch.revoke,
+            tell=lambda run_id, report: None,
+        )
+        executors |= dict.fromkeys(CARRIED, carrier)
         # What is carried is revoked by its claim alone; the other checks ask about what was sent here.
         dispatch.carried = frozenset(CARRIED if "carried" in check.__name__ else ())
         lane = Lane("tool", CALL.tool, CALL.version)

@@ -34,21 +34,30 @@ class SharedClaims(Protocol):
     async def last(self, run_id: str, command_id: str) -> Claim | None:
         """The last word about a call."""
 
+    def put_aside(self, run_id: str, command_id: str, code: str, why: str) -> None:
+        """Keep a dead letter about a call that a person should look at, once for all processes."""
+
 
 class Carriage(Protocol):
     """Carries errands to workers."""
 
-    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool) -> StoredReport:
-        """What came of an errand, once that is known; it is written unless it was."""
+    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0) -> StoredReport:
+        """What came of an errand, once that is known; it is written unless it was.
 
-    async def withdraw(self, name: ErrandName, lane: Lane) -> None:
+        `claim` is the attempt under which its call is claimed: what came of it counts from the key that did. 0 needs none.
+        """
+
+    async def withdraw(self, name: ErrandName, lane: Lane, claim: int = 0) -> None:
         """Take an errand back: one that waits is given to no worker, and who performs it stops."""
+
+    async def retract(self, name: ErrandName, lane: Lane) -> None:
+        """Keep nothing of an errand that was withheld: it is sent again under its name."""
 
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
 
-    async def forget(self, run_id: str) -> None:
-        """Keep nothing of the errands of a run that has ended."""
+    async def forget(self, run_id: str, unsure: Sequence[str] = ()) -> Sequence[StoredReport]:
+        """Keep nothing of the errands of a run that has ended; gives what is reported of these calls."""
 
 
 class Letters(Protocol):
@@ -84,20 +93,25 @@ class Queue(Carriage, Protocol):
     async def next_errand(self, lane: Lane) -> QueuedErrand | None:
         """The next errand of a lane; None where none came for a while."""
 
-    async def report(self, name: ErrandName, came: Came, data: bytes = b"") -> bool:
-        """Store what came of an errand; False where something was stored before."""
+    async def report(
+        self, name: ErrandName, came: Came, data: bytes = b"", *, lane: Lane | None = None, claim: int = 0
+    ) -> bool:
+        """Store what came of an errand; False where something was stored before that counts."""
 
     async def awaited(self, name: ErrandName, lane: Lane, wait_s: float) -> StoredReport | None:
         """What came of an errand that another has sent; None where nothing did within so long."""
 
-    async def is_reported(self, name: ErrandName) -> bool:
+    async def is_reported(self, name: ErrandName, lane: Lane | None = None, claim: int = 0) -> bool:
         """Whether it is known what came of an errand."""
+
+    async def is_awaited(self, name: ErrandName) -> bool:
+        """Whether an errand still stands, so that a driver waits for it."""
 
     async def late(self, name: ErrandName, data: bytes) -> None:
         """Keep what came of a call for which no driver waited any more, until a loop worker has told its run."""
 
-    async def settle(self, receipt: str) -> None:
-        """Say that something need not be given to anybody any more."""
+    async def settle(self, receipt: str, place: int = 0) -> None:
+        """Say that something need not be given to anybody any more; what stands at a place is removed."""
 
     async def hand_back(self, receipt: str, wait_s: float = 0.0) -> None:
         """Have something given to another, perhaps after a while."""
@@ -120,11 +134,14 @@ class Queue(Carriage, Protocol):
     async def next_late(self) -> QueuedWord | None:
         """The next thing that came late; None where nothing did for a while."""
 
+    def may_perform(self, word: QueuedWord, lane: Lane) -> bool:
+        """Whether the sender of a word may perform errands of a lane."""
+
     def put_word_aside(self, word: QueuedWord, code: str, why: str) -> None:
         """Keep a dead letter about a word that no process can act on."""
 
     async def orphans(self) -> Sequence[str]:
-        """The runs that a process holds which is gone."""
+        """The runs that a process holds which is gone, and those that are due although no worker was handed that word."""
 
 
 @runtime_checkable

@@ -167,6 +167,9 @@ def test_who_performs_for_others_purges_nothing_and_speaks_for_nobody(role: str,
             store = ClusterStore.open(server.address, home)
             system = system_on(store, signer=lambda: store.key.signer)
             await system.run(asking("Hello."), scripted([says("Hi.")]))
+            await store.queue.prepare_words()
+            found = await store.link.call(store.link.jet.asked("$JS.API.CONSUMER.NAMES.AGENT"))
+            assert {name for name in found["consumers"] if "words" in name} == {"words-agent-due", "words-agent-late"}
             refused: asyncio.Queue[Exception] = asyncio.Queue()
             client = await connect(server.address, name="worker", signer=lambda: worker)
             client._error_cb = refused.put
@@ -177,6 +180,17 @@ def test_who_performs_for_others_purges_nothing_and_speaks_for_nobody(role: str,
                 "$JS.API.CONSUMER.DELETE.AGENT.remit-wire",
                 "$JS.API.CONSUMER.PAUSE.AGENT.remit-wire",
                 "$JS.API.STREAM.CREATE.MINE",
+                *[
+                    f"{before}{queue}{behind}"
+                    for queue in ("words-agent-due", "words-agent-late", "remit-wire")
+                    for before, behind in (
+                        ("$JS.API.CONSUMER.MSG.NEXT.AGENT.", ""),
+                        ("$JS.API.CONSUMER.DURABLE.CREATE.AGENT.", ""),
+                        ("$JS.API.CONSUMER.CREATE.AGENT.", ".agent.x"),
+                        ("$JS.ACK.AGENT.", ".1.1.1.1.0"),
+                        ("$JS.ACK._.hash.AGENT.", ".1.1.1.1.0"),
+                    )
+                ],
                 "agent.log.halts.=e",
                 "agent.complete.x",
                 "user.response.cli.x",

@@ -119,6 +119,11 @@ def errand_subject(name: ErrandName, lane: Lane) -> str:
     return f"{lane_subject(lane)}.{token(name.run_id)}.{token(name.command_id)}.{name.attempt}"
 
 
+def sent_subject(name: ErrandName) -> str:
+    """The pattern of an errand of this name, whichever its lane is."""
+    return f"{ERRAND}*.*.*.{token(name.run_id)}.{token(name.command_id)}.{name.attempt}"
+
+
 def lane_subject(lane: Lane) -> str:
     """How the subjects of all errands of a lane begin."""
     return f"{ERRAND}{token(lane.kind)}.{token(lane.name)}.{token(lane.version)}"
@@ -130,7 +135,10 @@ def performance_subject(lane: Lane) -> str:
 
 
 def errands_of(run_id: str) -> tuple[str, ...]:
-    """The patterns of everything that was queued for a run or told of it, but for claims: those hold no words."""
+    """The patterns of everything that was queued for a run or told of it, but for claims: those hold no words.
+
+    Errands stand first: a worker that finds none of its own any more knows that no driver waits for it.
+    """
     return f"{ERRAND}*.*.*.{token(run_id)}.>", f"{REPORT}{token(run_id)}.>", f"{LATE}{token(run_id)}.>"
 
 

@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from typing import Protocol
 
 from remit.backend.cluster.keys.signet import is_as_signed
-from remit.backend.cluster.layout import CHUNK_BYTES, DUE, SNAPSHOT, TEXTS, log_subject, streams_told_of, token
+from remit.backend.cluster.layout import (
+    CHUNK_BYTES,
+    DUE,
+    SNAPSHOT,
+    TEXTS,
+    errands_of,
+    log_subject,
+    streams_told_of,
+    token,
+)
 from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.logs.journal import ClusterJournal
@@ -20,7 +29,6 @@ from remit.backend.cluster.logs.log_copy import ClusterLogCopy, told_refused, wh
 from remit.backend.cluster.logs.tail import from_header
 from remit.backend.cluster.server.connection import STREAM_NOT_FOUND, unreachable
 from remit.backend.cluster.server.link import Link, entry
-from remit.backend.cluster.work.errand_queue import erase_errands
 from remit.backend.cluster.work.letters import ClusterInbox
 from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.embedded.seals import FileSeals
@@ -232,7 +240,7 @@ class ClusterRetention:
         place = await kept.log_copy.add(GONE + run_id, encode_record(gone), encode_record(Heads(heads)))
         await self._purge(run_id, place)
         await self.untell(run_id)
-        await erase_errands(kept.link, run_id)
+        await _erase_errands(kept.link, run_id)
         await kept.link.finish(kept.link.jet.purge(DUE + token(run_id)))
         await self.drop(long)
         kept.seals.forget(run_id)
@@ -342,7 +350,7 @@ class ClusterRedactions:
                 turns += 1
         await kept.snapshots.forget(run_id)
         await self._retention.untell(run_id)
-        await erase_errands(kept.link, run_id)
+        await _erase_errands(kept.link, run_id)
         own = [number for number, one in kept.log_copy.inbox.items() if one.run_id == run_id]
         letters = await kept.inbox.entries(own)
         await self._retention.clear_entries({one.number for one in letters if holds_value(one.data, values)})
@@ -425,3 +433,13 @@ async def _subjects(link: Link, stream: str, pattern: str) -> set[str]:
         if page <= found:
             return found
         found |= page
+
+
+async def _erase_errands(link: Link, run_id: str) -> None:
+    """Remove the errands of a run, what came of them and what came late, and overwrite what still stands there."""
+    for pattern in errands_of(run_id):
+        last = 0
+        while (stored := await link.call(link.jet.following(pattern, last))) is not None:
+            last = stored.seq
+            await link.finish(link.jet.remove(last))
+        await link.finish(link.jet.purge(pattern))

@@ -59,7 +59,7 @@ class ClusterStore:
         self.seals = FileSeals(home, lambda: self.key.signer)
         self.signet = link.signet
         self.claims = ClusterClaims(link, self.signet)
-        self.queue = ErrandQueue(link, self.blobs, self.leases, self.signet, now_ms)
+        self.queue = ErrandQueue(link, self.blobs, leases=self.leases, claims=self.claims, now_ms=now_ms)
         self.journal.errands = self._offered_again
         self.retention = ClusterRetention(self, now_ms)
         self.redactions = ClusterRedactions(self, self.retention, now_ms)

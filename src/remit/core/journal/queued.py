@@ -9,6 +9,8 @@ from enum import StrEnum
 from remit.core.record import Record
 
 ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
+# A worker tells what became of a call that it has not claimed.
+OUTCOME_UNCLAIMED = "OUTCOME_UNCLAIMED"
 
 
 class ErrandName(Record):
@@ -42,10 +44,14 @@ class Came(StrEnum):
 
 
 class StoredReport(Record):
-    """What came of an errand, and the bytes of the report where it was done."""
+    """What came of an errand, and the bytes of the report where it was done.
+
+    `is_unclaimed` says that its call needs a claim and has none, so that it may begin after all.
+    """
 
     came: Came
     data: bytes = b""
+    is_unclaimed: bool = False
 
 
 class QueuedErrand(Record):
@@ -64,7 +70,8 @@ class QueuedErrand(Record):
 class QueuedWord(Record):
     """Something that a loop worker is given: a run that is due, or what came late of a call; without bytes, it is due.
 
-    `performs` are the kinds of errands that its sender may perform, None for all; `place` is where it stands.
+    `performs` are the kinds of errands that its sender may perform, None for all; `place` is where it stands. What came late is
+    of the command; `claimed` is the attempt at it that its sender has claimed, 0 for none. `signer` is the key of its sender.
     """
 
     run_id: str
@@ -73,6 +80,9 @@ class QueuedWord(Record):
     receipt: str = ""
     performs: frozenset[str] | None = None
     place: int = 0
+    command_id: str = ""
+    claimed: int = 0
+    signer: str = ""
 
 
 class DeadLetter(Record):

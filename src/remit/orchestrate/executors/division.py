@@ -144,7 +144,14 @@ class DividedWork:
             from remit.orchestrate.executors.carrier import CARRIED, Carrier
 
             dispatch.carried = CARRIED
-            self.carrier = Carrier(self.division.carriage, runner.blobs, runner.text, dispatch.look_after)
+            self.carrier = Carrier(
+                self.division.carriage,
+                runner.blobs,
+                fetch=runner.text,
+                look_after=dispatch.look_after,
+                revoke=dispatch.revoke,
+                tell=late,
+            )
             dispatch.on_ended = self.carrier.ended
             self._executors |= dict.fromkeys(CARRIED, self.carrier)
         if self.division.claims is not None:
@@ -153,6 +160,7 @@ class DividedWork:
                 return await here(live, command)
 
             self._executors[ReconcileTool] = partial(accounted, self.carrier or ask)
+            hub.late_delivery.on_letter = self.division.claims.put_aside
         return performers
 
     async def _claim(self, hub: Hub, run_id: str, command_id: str) -> bool:

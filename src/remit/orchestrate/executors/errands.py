@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from remit.core.failure import InvariantBroken
-from remit.core.journal.commands import CallCode, CallModel, CallTool, ReconcileTool, Retrieve
+from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.queued import ERRAND_UNREADABLE
 from remit.core.record import JsonObject, Record, Text, replace
@@ -206,6 +206,18 @@ async def unpacked(errand: Errand, fetch: Callable[[Text], Awaitable[str]]) -> E
         for message in errand.request.messages
     ]
     return replace(errand, request=replace(errand.request, messages=tuple(messages)))
+
+
+def claim_of(command: Command, attempt: int, *, is_repeatable: bool) -> int:
+    """The attempt under which an errand is claimed before it is performed; 0 where none claims it.
+
+    What decides whether something is changed is claimed: calls that change something, which begin once unless they are
+    repeatable, and what their tool is asked of them.
+    """
+    if isinstance(command, ReconcileTool):
+        return attempt
+    is_claimed = isinstance(command, CallTool) and command.mutating
+    return (attempt if is_repeatable else 1) if is_claimed else 0
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode

@@ -65,9 +65,22 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 
 # What only the key of the deployment does.
 _KEPT = ("$KV.AGENT_KEYS.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.RESTORE.>")
+# What drivers and gateways are handed: that a run is due, what came late, and what came over the wire. A key that performs for
+# others neither takes nor acknowledges it, nor changes how it is handed over. Servers spell an acknowledgement in two ways.
+_HANDED = tuple(
+    f"{before}{queue}{behind}"
+    for queue in ("words-agent-due", "words-agent-late", "remit-wire")
+    for before, behind in (
+        ("$JS.API.CONSUMER.MSG.NEXT.AGENT.", ""),
+        ("$JS.API.CONSUMER.DURABLE.CREATE.AGENT.", ""),
+        ("$JS.ACK.AGENT.", ".>"),
+        ("$JS.ACK.*.*.AGENT.", ".>"),
+    )
+)
 # What who performs for others needs nothing of: to remove what stands in a stream, or how it is handed over; and to say what
 # drivers, gateways and users say. A server cannot narrow a purge to subjects, so those who drive runs may purge whole streams.
 _DRIVERS = (
+    *_HANDED,
     "$JS.API.STREAM.CREATE.>",
     "$JS.API.STREAM.PURGE.>",
     "$JS.API.STREAM.MSG.DELETE.>",
@@ -77,6 +90,8 @@ _DRIVERS = (
     "$JS.API.CONSUMER.DELETE.>",
     "$JS.API.CONSUMER.PAUSE.>",
     "$JS.API.CONSUMER.LEADER.STEPDOWN.>",
+    # By name; the end of a log is read through one that has none.
+    "$JS.API.CONSUMER.CREATE.AGENT.>",
     "agent.log.>",
     "agent.errand.>",
     "agent.due.>",

@@ -88,6 +88,7 @@ class Hub:
         self.on_driven: Callable[[], None] | None = None
         self.on_left: OnLeft | None = None
         self.late_delivery = LateDelivery(self)
+        runner.on_contradicted = self.late_delivery.contradicted
         self.steps = Steps()
         self.broken: dict[str, BaseException] = {}  # Why drivers broke, until their runs are taken up again.
         # Who looks at runs that were written down before they are gone on with; None where nothing outlives the process.

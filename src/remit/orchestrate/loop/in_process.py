@@ -117,7 +117,7 @@ class InProcessDispatch:
         # Takes a report for a run that has gone on without it.
         self.on_late: Callable[[str, Report], None] | None = None
         # Told of a run that has ended and is forgotten.
-        self.on_ended: Callable[[str], None] | None = None
+        self.on_ended: Callable[[Live], None] | None = None
         # Cancels on their way to children and forks in the making, with the run that sends each. Only this keeps them.
         self._chores: dict[asyncio.Task[None], str] = {}
         # What was under way for a run that is not driven here any more, and was told to stop.
@@ -201,7 +201,7 @@ class InProcessDispatch:
         work = self._work.pop(live.run_id, None)
         self._claims.forget(live.run_id)
         if live.state.end.ending is not None and self.on_ended is not None:
-            self.on_ended(live.run_id)
+            self.on_ended(live)
         if work is None:
             return
         _disarm(work)

@@ -2,19 +2,18 @@
 
 Rule 1: only a caller that closes the hub waits for this; a hub that is being closed begins none of it.
 Rule 2: what could not be told now is found out when the run is resumed.
+Rule 3: a call that returned although it was said not to have happened is told to people, wherever its run heard of that.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from remit.core.failure import RemitError
 from remit.core.journal.commands import StartChild
-from remit.core.journal.rulings import OutcomeContradicted
 from remit.core.journal.storage import RunHeld
-from remit.core.journal.turn import Turn
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.reports import Report
@@ -31,24 +30,13 @@ OUTCOME_CONTRADICTED = "OUTCOME_CONTRADICTED"
 _log = logging.getLogger(__name__)
 
 
-def contradiction_in(turn: Turn, run_id: str) -> str:
-    """What a turn tells of a call that was said not to have happened and returned after all, for people; empty of any other.
-
-    The operator is warned of it.
-    """
-    told = [one.command_id for one in turn.decisions if isinstance(one, OutcomeContradicted)]
-    if not told:
-        return ""
-    why = f"call {told[0]} was said not to have happened and returned after all: its effect may have happened twice"
-    _log.warning("%s: %s", OUTCOME_CONTRADICTED, why, extra=run_fields(run_id))
-    return why
-
-
 class LateDelivery:
     """The work that a hub does beside driving."""
 
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
+        # Keeps a letter about a call of a run, with a code and why, where processes share a store.
+        self.on_letter: Callable[[str, str, str, str], None] | None = None
         self._tasks: dict[asyncio.Task[None], str] = {}
 
     def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
@@ -96,8 +84,14 @@ class LateDelivery:
         _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
 
     async def _hear(self, run_id: str, report: Report) -> None:
-        _, turn = await self._hub.hear(run_id, report)
-        contradiction_in(turn, run_id)
+        await self._hub.hear(run_id, report)
+
+    def contradicted(self, run_id: str, command_id: str) -> None:
+        """Warn the operator of a call that was said not to have happened and has returned after all."""
+        why = f"call {command_id} was said not to have happened and returned after all: its effect may have happened twice"
+        _log.warning("%s: %s", OUTCOME_CONTRADICTED, why, extra=run_fields(run_id))
+        if self.on_letter is not None:
+            self.on_letter(run_id, command_id, OUTCOME_CONTRADICTED, why)
 
     def _begin(self, run_id: str, work: Coroutine[Any, Any, None]) -> None:
         if self._hub.is_closing:

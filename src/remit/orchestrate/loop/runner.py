@@ -13,9 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from remit.core.failure import IllegalArrival
-from remit.core.journal.arrivals import CallProposed, CancelRequested, RunStarted, TimerFired
+from remit.core.journal.arrivals import CallProposed, CancelRequested, RunStarted, TimerFired, ToolReturned
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.commands import CallTool, Command, SetTimer
+from remit.core.journal.rulings import OutcomeContradicted
 from remit.core.journal.storage import (
     AppendConflict,
     Barrier,
@@ -97,6 +98,8 @@ class Runner:
         self.rates = UserRates()
         # Answers what a run asks, as far as a person has granted it beforehand.
         self.grants: Callable[[RunState], Awaitable[Report | None]] | None = None
+        # Told of a call that was settled as not done and has returned after all, by its run and its command.
+        self.on_contradicted: Callable[[str, str], None] | None = None
         # Runs of sessions and of families that ended here, the newest last; never the truth, which is the journal.
         self._ended: dict[str, RunState] = {}
 
@@ -273,6 +276,10 @@ class Runner:
             live.follow(turn)
         if self.bus is not None:
             self.bus.turned(state, turn)
+        if type(turn.arrival) is ToolReturned and self.on_contradicted is not None and tally.manifest.host is None:
+            for decision in turn.decisions:
+                if type(decision) is OutcomeContradicted:
+                    self.on_contradicted(live.run_id, decision.command_id)
         # What an agent elsewhere is to do, it is told by the guard.
         for command in tally.issued if tally.manifest.host is None else ():
             if is_latest or (_is_wanted(state, command) and not live.is_taken_over):

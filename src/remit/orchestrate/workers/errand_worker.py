@@ -3,8 +3,10 @@
 Rule 1: an errand is let go when what came of it is stored, and not before; while it is performed, that is said again and again.
 Rule 2: one that comes again was given to a worker that is gone. It is performed again, unless it has begun to change something:
         then it is reported as lost, and its run is in doubt.
-Rule 3: one that too many workers were given, that breaks its performer or cannot be read is kept as a dead letter with a code.
-Rule 4: a worker that is told to leave takes nothing more, finishes what it has for a while, and hands the rest back.
+Rule 3: what decides whether something is changed is claimed before it is performed, and what it came to counts from the key that
+        claimed it. Where no driver waits for that any more, it is told late.
+Rule 4: one that too many workers were given, that breaks its performer or cannot be read is kept as a dead letter with a code.
+Rule 5: a worker that is told to leave takes nothing more, finishes what it has for a while, and hands the rest back.
 """
 
 import asyncio
@@ -20,19 +22,22 @@ from remit.core.failure import InvariantBroken, RemitError
 from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import ERRAND_UNREADABLE, Came, Claimed, ClaimWord, ErrandName, Lane, QueuedErrand
 from remit.core.journal.storage import StoreUnusable
+from remit.core.record import replace
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.errand_ports import Queue, SharedClaims
 from remit.orchestrate.exchange.conversation import Fetch
+from remit.orchestrate.executors.carrier import MODEL, TOOL
 from remit.orchestrate.executors.errands import (
     Errand,
     InquiryErrand,
     ModelErrand,
     ToolErrand,
+    claim_of,
     decode_errand,
     encode_report,
     unpacked,
 )
-from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.executors.reports import Report, unperformed
 
 ERRAND_POISON = "ERRAND_POISON"
 ERRAND_BROKEN = "ERRAND_BROKEN"
@@ -83,25 +88,28 @@ class ErrandWorker:
         self.tasks = Tasks()
         self._leaving = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
+        # What was read of the errands that are under way, by their receipts.
+        self._calls: dict[str, _Call] = {}
 
     async def claim(self, run_id: str, command_id: str) -> bool:
         """Whether a call that is performed here may begin; asked just before."""
         call = _CALL.get()
         assert (call.name.run_id, call.name.command_id) == (run_id, command_id), "a performer claims what it was given"
-        attempt = call.name.attempt if call.is_repeatable else 1
-        found = await self._claims.claim(run_id, command_id, by=call.by, attempt=attempt)
+        found = await self._claims.claim(run_id, command_id, by=call.by, attempt=call.claim)
         call.is_taken = found is Claimed.TAKEN
-        return found is Claimed.GRANTED
+        call.is_claimed = found is Claimed.GRANTED
+        return call.is_claimed
 
     async def is_wanted(self, run_id: str, command_id: str) -> bool:
         """Whether a call that is performed here and was claimed may still begin: no other worker has said that it is lost."""
         call = _CALL.get()
         assert (call.name.run_id, call.name.command_id) == (run_id, command_id), "a performer asks of what it was given"
-        return not await self._queue.is_reported(call.name)
+        return not await self._queue.is_reported(call.name, call.lane, call.claim)
 
     def late(self, run_id: str, report: Report) -> None:
         """Keep what came of a call for which no driver waits any more, for its run."""
-        name = ErrandName(run_id, getattr(report, "command_id", ""))
+        call = _CALL.get(None)
+        name = ErrandName(run_id, getattr(report, "command_id", ""), 1 if call is None else max(call.claim, 1))
         self._begin(self._queue.late(name, encode_report(report)))
 
     async def serve(self, perform: Perform, fetch: Fetch, is_repeatable: Callable[[Errand], bool]) -> None:
@@ -156,9 +164,10 @@ class ErrandWorker:
                 await self._queue.keep(queued.receipt)
         finally:
             del self.tasks.under_way[queued.receipt]
+            call = self._calls.pop(queued.receipt, None)
         if task.cancelled():
             # Taken back, and told so already; or this process leaves, and another is given it.
-            is_withdrawn = await self._queue.is_reported(queued.name)
+            is_withdrawn = call is not None and await self._queue.is_reported(call.name, call.lane, call.claim)
             await (self._queue.settle(queued.receipt) if is_withdrawn else self._queue.hand_back(queued.receipt))
             self.tasks.done["stopped"] += 1
         else:
@@ -170,12 +179,18 @@ class ErrandWorker:
         name = queued.name
         try:
             errand = self._read(lane, queued)
-            if queued.deliveries > 1 and await self._is_over(errand, queued):
+            claim = claim_of(errand.command, name.attempt, is_repeatable=self._is_repeatable(errand))
+            call = _Call(name, lane, claim)
+            self._calls[queued.receipt] = call
+            _CALL.set(call)
+            if queued.deliveries > 1 and await self._is_over(errand, call):
                 return
             errand = await unpacked(errand, self._fetch)
-            call = _Call(name, self._is_repeatable(errand))
-            _CALL.set(call)
-            report = await self._perform(errand)
+            if isinstance(errand, InquiryErrand) and not await self.claim(name.run_id, name.command_id):
+                call.is_taken = True
+                report = unperformed(errand.command)
+            else:
+                report = await self._perform(errand)
         except Refused as refused:
             await self._bury(lane, queued, refused.code, str(refused))
         except StoreUnusable:
@@ -184,14 +199,18 @@ class ErrandWorker:
             _log.exception("an errand broke its performer", extra=run_fields(name.run_id))
             await self._bury(lane, queued, ERRAND_BROKEN, f"its performer raised {type(error).__name__}")
         else:
-            await self._store(queued, Came.LOST if call.is_taken else Came.DONE, report)
+            await self._store(queued, call, report)
 
-    async def _store(self, queued: QueuedErrand, came: Came, report: Report) -> None:
+    async def _store(self, queued: QueuedErrand, call: "_Call", report: Report) -> None:
+        came = Came.LOST if call.is_taken else Came.DONE
         data = encode_report(report) if came is Came.DONE else b""
-        is_first = await self._queue.report(queued.name, came, data)
-        if came is Came.DONE and (queued.is_again or not is_first):
-            # No driver waits for it: its run may still want to know.
-            await self._queue.late(queued.name, data)
+        is_first = await self._queue.report(call.name, came, data, lane=call.lane, claim=call.claim)
+        # What needs a claim and has none has not begun, which its driver knows from the claims.
+        if came is Came.DONE and (call.is_claimed or not call.claim):
+            # No driver waits for what was sent again, what comes second, and what was taken back or is of a run that has ended.
+            is_unheard = queued.is_again or not is_first
+            if is_unheard or (call.is_claimed and not await self._queue.is_awaited(call.name)):
+                await self._queue.late(replace(call.name, attempt=call.claim or call.name.attempt), data)
         self.tasks.done[came.value] += 1
 
     def _read(self, lane: Lane, queued: QueuedErrand) -> Errand:
@@ -209,24 +228,27 @@ class ErrandWorker:
             raise Refused(ERRAND_MISADDRESSED, "it is an errand of another run, command, tool or model")
         return errand
 
-    async def _is_over(self, errand: Errand, queued: QueuedErrand) -> bool:
+    async def _is_over(self, errand: Errand, call: "_Call") -> bool:
         """Whether an errand that comes again need not or must not be performed again."""
-        name = queued.name
-        if await self._queue.is_reported(name):
+        name = call.name
+        if await self._queue.is_reported(name, call.lane, call.claim):
             return True
         if not isinstance(errand.command, CallTool) or not errand.command.mutating or self._is_repeatable(errand):
             return False
         last = await self._claims.last(name.run_id, name.command_id)
         if last is None or last.word is not ClaimWord.CLAIMED:
             return False
-        await self._queue.report(name, Came.LOST)
+        await self._queue.report(name, Came.LOST, lane=call.lane, claim=call.claim)
         self.tasks.done[Came.LOST.value] += 1
         return True
 
     async def _bury(self, lane: Lane, queued: QueuedErrand, code: str, why: str) -> None:
         await self._queue.letters.keep(queued.name, lane, queued.data, code, why)
         if queued.name.attempt:
-            await self._queue.report(queued.name, Came.DEAD)
+            call = _CALL.get(None)
+            # One that was not read may be a call that is claimed.
+            claim = int(lane.kind == TOOL) if call is None else call.claim
+            await self._queue.report(queued.name, Came.DEAD, lane=lane, claim=claim)
         self.tasks.done[Came.DEAD.value] += 1
 
     def _stop(self, name: ErrandName, answer_to: str) -> None:
@@ -261,8 +283,11 @@ async def all_of(leaving: asyncio.Event, parts: Sequence[Coroutine[Any, Any, Non
 @dataclass(slots=True)
 class _Call:
     name: ErrandName
-    is_repeatable: bool
+    lane: Lane
+    # The attempt under which it is claimed; 0 where it needs no claim.
+    claim: int
     by: str = field(default_factory=lambda: secrets.token_hex(8))
+    is_claimed: bool = False
     is_taken: bool = False
 
 
@@ -274,10 +299,10 @@ def _belongs(errand: Errand, lane: Lane) -> bool:
     """Whether an errand is for the performers of a lane."""
     match errand:
         case ModelErrand():
-            return lane.kind == "model" and errand.command.model == lane.name
+            return lane.kind == MODEL and errand.command.model == lane.name
         case ToolErrand():
-            return lane.kind == "tool" and (errand.command.tool, errand.command.version) == (lane.name, lane.version)
+            return lane.kind == TOOL and (errand.command.tool, errand.command.version) == (lane.name, lane.version)
         case InquiryErrand():
-            return lane.kind == "tool" and errand.command.tool == lane.name
+            return lane.kind == TOOL and errand.command.tool == lane.name
         case _:
             return False

@@ -1,8 +1,10 @@
 """A worker that drives runs: those that are announced as due, and those whose driver is gone. Any of them takes any run.
 
 Rule 1: an announcement is let go when the run is held here; from then on its lease says who drives it.
-Rule 2: a run whose holder is gone is taken up by the worker that sees it first; the lease decides.
+Rule 2: a run whose holder is gone, or whose announcement was lost, is taken up by the worker that sees it first; the lease
+        decides.
 Rule 3: what came late of a call is told to its run by a worker that can hold it; what its holder has to be told is handed on.
+        Of a call that changes something it counts from the worker that claimed it, and nothing but outcomes comes late.
 Rule 4: a worker that is told to leave announces its runs, puts them down as they are written, and stops nothing that workers
         perform for them: the next driver waits for that.
 Rule 5: no message ends a worker. One that breaks it is kept as a dead letter; only a key that was taken back ends it.
@@ -14,17 +16,17 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from remit.core.failure import IllegalArrival, InvariantBroken, RemitError
+from remit.core.failure import ArrivalFault, IllegalArrival, InvariantBroken, RemitError
 from remit.core.journal.arrivals import ModelFailed
-from remit.core.journal.queued import QueuedWord
+from remit.core.journal.commands import ReconcileTool
+from remit.core.journal.queued import OUTCOME_UNCLAIMED, Lane, QueuedWord
 from remit.core.journal.storage import RunHeld
 from remit.observe.logs import NO_RUN, run_fields
 from remit.orchestrate.errand_ports import Queue
 from remit.orchestrate.executors.carrier import MODEL, TOOL, Carrier
 from remit.orchestrate.executors.errands import decode_report
-from remit.orchestrate.executors.reports import ModelSaid
+from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.hub import Hub
-from remit.orchestrate.loop.late_delivery import OUTCOME_CONTRADICTED, contradiction_in
 from remit.orchestrate.workers.errand_worker import WORKER_BROKE, all_of
 
 # How long a run that another holds is left to it before it is asked for again.
@@ -38,6 +40,8 @@ REFUSED_TRIES_MAX = 2000
 PAUSE_S = 1.0
 
 LATE_NOT_PERMITTED = "LATE_NOT_PERMITTED"
+# What may come late: what was asked of a model, of a tool, and of a tool about a call.
+_OUTCOMES = (ModelSaid, ModelFailed, ToolSaid, ToolBroke, ToolAccounted)
 
 _log = logging.getLogger(__name__)
 
@@ -159,7 +163,7 @@ class LoopWorker:
         self._slots.release()
 
     async def _look(self) -> None:
-        """Take up runs whose driver is gone."""
+        """Take up runs whose driver is gone, or never came."""
         await self._pause(self._look_s * random.uniform(0.5, 1.0))  # noqa: S311  # so that not all look at once
         now_s = asyncio.get_running_loop().time()
         for run_id in await self._queue.orphans():
@@ -195,16 +199,38 @@ class LoopWorker:
             _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(word.run_id))
         except Exception:  # noqa: BLE001  # no message may end a worker
             self._broke(word, "what came late cannot be told to its run")
-        await self._queue.settle(word.receipt)
+        await self._queue.settle(word.receipt, word.place)
 
     async def _told(self, word: QueuedWord) -> None:
         report = decode_report(word.data)
+        code, why = await self._objection(word, report)
+        if code:
+            _log.warning("%s: %s", code, why, extra=run_fields(word.run_id))
+            self._queue.put_word_aside(word, code, why)
+        else:
+            await self._hub.hear(word.run_id, report)
+
+    async def _objection(self, word: QueuedWord, report: Report) -> tuple[str, str]:
+        """Why what came late counts for nothing, as a code and in words; both are empty where it counts."""
+        if not isinstance(report, _OUTCOMES) or report.command_id != word.command_id:
+            return LATE_NOT_PERMITTED, f"a {type(report).__name__} is no outcome of command {word.command_id}"
         kind = MODEL if isinstance(report, ModelSaid | ModelFailed) else TOOL
         if word.performs is not None and kind not in word.performs:
-            why = f"what came late is told by one who performs no errands of a {kind}"
-            _log.warning("%s: %s", LATE_NOT_PERMITTED, why, extra=run_fields(word.run_id))
-            self._queue.put_word_aside(word, LATE_NOT_PERMITTED, why)
-            return
-        _, turn = await self._hub.hear(word.run_id, report)
-        if why := contradiction_in(turn, word.run_id):
-            self._queue.put_word_aside(word, OUTCOME_CONTRADICTED, why)
+            return LATE_NOT_PERMITTED, f"what came late is told by one who performs no errands of a {kind}"
+        if kind == MODEL:
+            return "", ""
+        driver = self._hub.drivers.get(word.run_id)
+        state = (driver.live if driver is not None else await self._hub.runner.load(word.run_id)).state
+        call, question = state.calls.made.get(word.command_id), state.commands.open.get(word.command_id)
+        asked = question.tool if isinstance(question, ReconcileTool) else ""
+        tool = state.derived.tools.get(asked if call is None else call.tool)
+        if tool is None:  # It may be a question that was answered before.
+            raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, f"{word.command_id} is neither a call nor asked")
+        if not self._queue.may_perform(word, Lane(TOOL, tool.name, tool.version)):
+            return LATE_NOT_PERMITTED, f"what came late is told by one who performs no errands of {tool.name}"
+        # A claim of another attempt is one of a call that may be made again, or of a question.
+        if word.claimed == 1 or (word.claimed and (call is None or tool.idempotent)):
+            return "", ""
+        if call is not None and not call.mutating:
+            return "", ""
+        return OUTCOME_UNCLAIMED, f"what came late of call {word.command_id} is told by a key that has not claimed it"

@@ -150,6 +150,5 @@ def _show(terminal: Terminal, letter: "DeadLetter") -> None:
         return
     name, lane = letter.name, letter.lane
     where = f"{lane.kind} {lane.name}"
-    terminal.line(
-        f"{letter.number}  {letter.code}  {where}  run {name.run_id}, command {name.command_id}: {letter.why}"
-    )
+    about = f"run {name.run_id}, command {name.command_id}: " if name.run_id else ""
+    terminal.line(f"{letter.number}  {letter.code}  {where}  {about}{letter.why}")

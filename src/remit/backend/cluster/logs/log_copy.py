@@ -125,6 +125,8 @@ class ClusterLogCopy:
         self._following: asyncio.Future[None] | None = None
         # Under which token which process holds a run.
         self.holders: dict[str, tuple[str, int]] = {}
+        # Where the mark stands by which a run was taken last.
+        self.taken: dict[str, Place] = {}
         self.inbox: dict[int, WaitingLetter] = {}
         # The texts that a run refers to, and those of its turns that refer to more than is known here.
         self.texts: dict[str, set[bytes]] = {}
@@ -294,6 +296,7 @@ class ClusterLogCopy:
         if isinstance(said, Mark):
             if said.worker:
                 self.holders[run_id] = (said.worker, entry.place)
+                self.taken[run_id] = entry.place
             else:
                 self.holders.pop(run_id, None)
         elif isinstance(said, Rewritten):
@@ -367,7 +370,7 @@ class ClusterLogCopy:
             self.journal.log.append(gone.deletion)
         self.receipts.forget(run_id)
         self.inbox = {number: one for number, one in self.inbox.items() if one.run_id != run_id}
-        for known in (self.texts, self.unread, self.holders, self.places):
+        for known in (self.texts, self.unread, self.holders, self.taken, self.places):
             known.pop(run_id, None)
         self._anew = {which: place for which, place in self._anew.items() if which[0] != run_id}
         for name in (RUN + run_id, INBOX + run_id):

@@ -230,8 +230,11 @@ class Link:
         headers = self.signet.signed_entry(message.subject, message.data, message.headers, since)
         return replace(message, headers=headers)
 
-    def put_aside(self, place: Place, subject: str, code: str, why: str) -> None:
-        """Keep a dead letter, once for all processes, about a message that is not believed or cannot be read."""
+    def put_aside(self, place: Place | str, subject: str, code: str, why: str) -> None:
+        """Keep a dead letter, once for all processes, about a message that is not believed or cannot be read.
+
+        `place` is where it stands, or the name of what the letter is about.
+        """
         self._aside += 1
         if self.is_closed or self._aside > ASIDE_MAX:
             return

@@ -3,10 +3,13 @@
 Rule 1: a call begins when its claim stands; the process that writes the next word first decides, and every other one is told.
 Rule 2: a process that revokes a call writes a word of its own, so that none offers it again that knew only an earlier word.
 Rule 3: words expire long after the last delivery of their errand could come.
+Rule 4: a claim belongs to the key that signed it: what came of a call counts from the key that holds it. One that is written
+        behind another claim, and not granted by it, belongs to none.
+Rule 5: keys of tools claim calls, and those of drivers. The word of any other key says that a call may have begun.
 """
 
-from remit.backend.cluster.keys.signet import Signet
-from remit.backend.cluster.layout import ERRAND, claim_subject
+from remit.backend.cluster.keys.signet import SIGNER, Signet
+from remit.backend.cluster.layout import ERRAND, claim_subject, token
 from remit.backend.cluster.server.jetstream import JetMessage, Overtaken, Stored
 from remit.backend.cluster.server.link import TTL, Link
 from remit.core.journal.codec import decode_record, encode_record
@@ -16,6 +19,7 @@ from remit.core.journal.queued import Claim, Claimed, ClaimWord, claim_outcome
 CLAIM_TTL_S = 3 * 24 * 3600
 # A word of one who has no key stands for a call that was begun, at the last of all attempts.
 _UNKNOWN = Claim(ClaimWord.CLAIMED, "?", 1 << 30)
+_TOOL = "tool"
 
 
 class ClusterClaims:
@@ -41,6 +45,30 @@ class ClusterClaims:
         """The last word about a call."""
         return (await self._link.call(self._last(run_id, command_id)))[0]
 
+    def put_aside(self, run_id: str, command_id: str, code: str, why: str) -> None:
+        """Keep a dead letter about a call that a person should look at, once for all processes."""
+        self._link.put_aside(f"{token(run_id)}-{token(command_id)}", f"of run {run_id}", code, why)
+
+    async def holders(self, run_id: str, command_id: str, attempt: int = 0) -> dict[int, str]:
+        """The keys that hold a call, by attempts at it; the words are read until this attempt has one, or all of them.
+
+        An attempt is held by no key where a word of one that does not count here says that the call may have begun.
+        Runs in the loop of the connection.
+        """
+        subject, place, begun = claim_subject(run_id, command_id), 0, None
+        holders = dict[int, str]()
+        while (not attempt or attempt not in holders) and (
+            stored := await self._link.jet.following(subject, place)
+        ) is not None:
+            place, said = stored.seq, self._read(stored)
+            if said.word is not ClaimWord.CLAIMED:
+                # What was begun is not undone by a word behind it.
+                begun = begun if holders else said
+            elif claim_outcome(begun, said) is Claimed.GRANTED:
+                holders.setdefault(said.attempt, "" if said is _UNKNOWN else stored.headers[SIGNER])
+                begun = said
+        return holders
+
     async def _last(self, run_id: str, command_id: str) -> tuple[Claim | None, int]:
         stored = await self._link.jet.last(claim_subject(run_id, command_id))
         if stored is None:
@@ -62,9 +90,11 @@ class ClusterClaims:
         if not self._signet.is_believed(stored.subject, stored.data, stored.headers):
             return _UNKNOWN
         found: Claim = decode_record(stored.data, Claim)
-        if found.word is ClaimWord.CLAIMED or self._signet.may_send(stored.headers, ERRAND):
+        performs = self._signet.keyring.performs(stored.headers[SIGNER])
+        is_performers = found.word is ClaimWord.CLAIMED and (performs is None or _TOOL in performs)
+        if is_performers or self._signet.may_send(stored.headers, ERRAND):
             return found
-        # Who only performs may say that a call begins, and not that it never will.
+        # A key that only performs may say that a call begins, and not that it never will.
         return _UNKNOWN
 
     async def _claim(self, run_id: str, command_id: str, by: str, attempt: int) -> Claimed:

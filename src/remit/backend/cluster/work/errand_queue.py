@@ -13,6 +13,7 @@ import logging
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -20,7 +21,7 @@ from nats.errors import Error as NatsError
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.keys.believed_keys import SIGNER_UNKNOWN
-from remit.backend.cluster.keys.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER, Signet
+from remit.backend.cluster.keys.signet import MESSAGE_MISADDRESSED, MESSAGE_REPEATED, SIGNATURE, SIGNER
 from remit.backend.cluster.layout import (
     ANY,
     CHUNK_BYTES,
@@ -34,14 +35,17 @@ from remit.backend.cluster.layout import (
     lane_subject,
     performance_subject,
     report_subject,
+    sent_subject,
     token,
 )
 from remit.backend.cluster.logs.chunks import ClusterBlobs
 from remit.backend.cluster.logs.leases import ClusterLeases
 from remit.backend.cluster.server.connection import unreachable
-from remit.backend.cluster.server.jetstream import EXPECTED, JetMessage, Overtaken, Stored
+from remit.backend.cluster.server.jetstream import EXPECTED, JetMessage, Overtaken
 from remit.backend.cluster.server.link import TTL, Link
+from remit.backend.cluster.work.claim_words import ClusterClaims
 from remit.backend.cluster.work.dead_letters import DeadLetters
+from remit.backend.cluster.work.stored_reports import CAME, SeenReports, StoredReports
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import NO_ERRAND, Came, ErrandName, Lane, QueuedErrand, QueuedWord, StoredReport
@@ -63,7 +67,7 @@ STRANGE_TRIES_MAX, STRANGE_S = 60, 10.0
 # What was not performed or heard within a day is not wanted any more.
 _TTL_S = 24 * 3600
 _NS_PER_S = 1_000_000_000
-_DIGEST, _CAME, _NAME, _AGAIN = "Remit-Digest", "Remit-Came", "Remit-Errand", "Remit-Again"
+_DIGEST, _NAME, _AGAIN = "Remit-Digest", "Remit-Errand", "Remit-Again"
 _REPORTED, _STOPPED = RING + "report.", RING + "stop"
 # How long a word that stops an errand is heard, by clocks that differ.
 _STOP_MS = 300_000
@@ -79,9 +83,15 @@ class ErrandQueue:
     """The queue, for those who send errands and for those who perform them."""
 
     def __init__(
-        self, link: Link, blobs: ClusterBlobs, leases: ClusterLeases, signet: Signet, now_ms: Callable[[], int]
+        self,
+        link: Link,
+        blobs: ClusterBlobs,
+        leases: ClusterLeases,
+        claims: ClusterClaims,
+        now_ms: Callable[[], int],
     ) -> None:
-        self.signet = signet
+        self.signet = link.signet
+        self.reports = StoredReports(link, claims)
         self._link = link
         self._leases = leases
         self._blobs = blobs
@@ -104,18 +114,21 @@ class ErrandQueue:
         for subject in self._needed:
             self._link.expect_may(subject)
 
-    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool) -> StoredReport:
+    async def carried(self, name: ErrandName, lane: Lane, data: bytes, *, is_new: bool, claim: int = 0) -> StoredReport:
         """The report of an errand, once it is stored. The errand is written unless it was; with `is_new` it cannot have been."""
         body, headers = await self._packed(data)
         headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
         message = self._message(errand_subject(name, lane), body, headers, 0)
-        return await self._unpacked(await self._link.call(self._carried(name, lane, message, is_new)))
+        seen = await self._link.call(self._carried(name, lane, claim, message, is_new=is_new))
+        stored = await self._unpacked((seen.data, dict(seen.headers)))
+        return StoredReport(stored.came, stored.data, is_unclaimed=seen.is_unclaimed)
 
     async def awaited(self, name: ErrandName, lane: Lane, wait_s: float) -> StoredReport | None:
         """What came of an errand that another has sent; None where nothing did within so long."""
         try:
             async with asyncio.timeout(wait_s):
-                return await self._unpacked(await self._link.call(self._carried(name, lane, None, is_new=False)))
+                seen = await self._link.call(self._carried(name, lane, 0, None, is_new=False))
+                return await self._unpacked((seen.data, dict(seen.headers)))
         except TimeoutError:
             return None
 
@@ -123,37 +136,19 @@ class ErrandQueue:
         self._link.expect_may(subject)
         return JetMessage(subject, body, self.signet.signed(subject, body, headers), after)
 
-    def _objection(self, stored: Stored, lane: Lane) -> str:
-        """Why a report of an errand is not believed, as a code; who reports must be let perform errands of its lane."""
-        headers = stored.headers
-        if why := self.signet.objection(stored.subject, stored.data, headers):
-            return why
-        if headers.get(_CAME) == Came.WITHDRAWN.value:
-            return ""
-        return self.signet.keyring.objection(headers[SIGNER], performance_subject(lane), wall_clock_ms())
-
-    def _put_aside(self, place: int, subject: str, code: str, what: str) -> None:
-        _log.warning("%s: %s on %s is not believed", code, what, subject[:200])
-        self._link.put_aside(place, subject, code, f"{what} is not believed")
-
     async def _carried(
-        self,
-        name: ErrandName,
-        lane: Lane,
-        message: JetMessage | None,
-        is_new: bool,  # noqa: FBT001  # told by `carried` and `awaited` alone
-    ) -> tuple[bytes, dict[str, str]]:
+        self, name: ErrandName, lane: Lane, claim: int, message: JetMessage | None, *, is_new: bool
+    ) -> SeenReports:
         rung = asyncio.Event()
         await self._listen(name.run_id, rung)
         try:
-            is_sent = False
+            is_sent, place = False, 0
             while True:
-                if not is_new and (stored := await self._link.jet.last(report_subject(name))) is not None:
-                    if code := self._objection(stored, lane):
-                        # What became of it is not known: the word of who wrote this does not count, and no other report can come.
-                        self._put_aside(stored.seq, stored.subject, code, "what is reported")
-                        return b"", {_CAME: Came.LOST.value}
-                    return stored.data, dict(stored.headers)
+                if not is_new:
+                    seen = await self.reports.seen(name, lane, claim, place)
+                    if seen.is_reported:
+                        return seen
+                    place = seen.place
                 if not is_sent and message is not None:
                     with suppress(Overtaken):  # An earlier driver of the run has sent it.
                         await self._link.jet.write(message)
@@ -165,17 +160,13 @@ class ErrandQueue:
         finally:
             await self._hang_up(name.run_id, rung)
 
-    async def withdraw(self, name: ErrandName, lane: Lane) -> None:
+    async def withdraw(self, name: ErrandName, lane: Lane, claim: int = 0) -> None:
         """Take an errand back: one that waits is given to no worker; who performs it is told to stop, and waited for."""
-        await self._link.finish(self._withdraw(name, lane))
+        await self._link.finish(self._withdraw(name, lane, claim))
 
-    async def _withdraw(self, name: ErrandName, lane: Lane) -> None:
-        jet = self._link.jet
-        try:
-            await jet.write(
-                self._message(report_subject(name), b"", {_CAME: Came.WITHDRAWN.value, TTL: f"{_TTL_S}s"}, 0)
-            )
-        except Overtaken:
+    async def _withdraw(self, name: ErrandName, lane: Lane, claim: int) -> None:
+        jet, said = self._link.jet, {CAME: Came.WITHDRAWN.value, TTL: f"{_TTL_S}s"}
+        if not await self._report(name, self._message(report_subject(name), b"", said), lane, claim):
             return  # It is over.
         if (stored := await jet.last(errand_subject(name, lane))) is not None:
             await jet.remove(stored.seq)
@@ -192,14 +183,27 @@ class ErrandQueue:
         finally:
             await answers.unsubscribe()
 
+    async def retract(self, name: ErrandName, lane: Lane) -> None:
+        """Keep nothing of an errand that was withheld, and of what was reported of it: it is sent again under its name."""
+        for subject in (errand_subject(name, lane), report_subject(name)):
+            await self._link.finish(self._link.jet.purge(subject))
+
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
         headers = {TTL: f"{_TTL_S}s", **self.signet.until(_TTL_S * 1000)}
         await self._link.write(self._message(DUE + token(run_id), run_id.encode(), headers))
 
-    async def forget(self, run_id: str) -> None:
-        """Keep nothing of the errands of a run and what came of them; words about its calls expire by themselves."""
-        await forget_errands(self._link, run_id)
+    async def forget(self, run_id: str, unsure: Sequence[str] = ()) -> Sequence[StoredReport]:
+        """Keep nothing of the errands of a run that has ended and what came of them; words about its calls expire by themselves.
+
+        Gives what the holders of the calls have reported that are named: of these the run has not heard.
+        """
+        errands, reported, _ = errands_of(run_id)
+        await self._link.finish(self._link.jet.purge(errands))
+        unheard = await self._link.call(self.reports.told_of(run_id, unsure)) if unsure else []
+        found = [await self._unpacked(one) for one in unheard]
+        await self._link.finish(self._link.jet.purge(reported))
+        return found
 
     def _again(self, name: ErrandName, lane: Lane, data: bytes) -> JetMessage:
         """An errand that is sent again by a person, for which no driver waits."""
@@ -229,29 +233,40 @@ class ErrandQueue:
         data = (await self._unpacked((message.data, dict(headers)))).data
         return QueuedErrand(name, data, _deliveries(message), message.reply, is_again=_AGAIN in headers)
 
-    async def report(self, name: ErrandName, came: Came, data: bytes = b"") -> bool:
-        """Store what came of an errand and ring for it; False where something was stored before."""
+    async def report(
+        self, name: ErrandName, came: Came, data: bytes = b"", *, lane: Lane | None = None, claim: int = 0
+    ) -> bool:
+        """Store what came of an errand and ring for it; False where one was stored before that counts."""
         body, headers = await self._packed(data)
-        message = self._message(report_subject(name), body, {**headers, _CAME: came.value}, 0)
-        return await self._link.finish(self._report(name, message))
+        message = self._message(report_subject(name), body, {**headers, CAME: came.value})
+        return await self._link.finish(self._report(name, message, lane, claim))
 
-    async def _report(self, name: ErrandName, message: JetMessage) -> bool:
-        is_first = True
-        try:
-            await self._link.jet.write(message)
-        except Overtaken:
-            is_first = False
-        with suppress(NatsError):  # Who waits looks by itself.
+    async def _report(self, name: ErrandName, message: JetMessage, lane: Lane | None, claim: int) -> bool:
+        seen = SeenReports(0)
+        while not seen.is_reported:
+            try:
+                await self._link.jet.write(replace(message, after=seen.place))
+                break
+            except Overtaken:
+                # It is written behind those that count for nothing.
+                seen = await self.reports.seen(name, lane, claim, seen.place)
+        with suppress(NatsError):  # A driver that waits looks by itself.
             await self._link.jet.client.publish(_REPORTED + token(name.run_id), b"")
-        return is_first
+        return not seen.is_reported
 
-    async def is_reported(self, name: ErrandName) -> bool:
+    async def is_reported(self, name: ErrandName, lane: Lane | None = None, claim: int = 0) -> bool:
         """Whether it is known what came of an errand."""
-        return await self._link.call(self._link.jet.last(report_subject(name))) is not None
+        return (await self._link.call(self.reports.seen(name, lane, claim))).is_reported
 
-    async def settle(self, receipt: str) -> None:
-        """Say that an errand or a word need not be given to anybody any more."""
+    async def is_awaited(self, name: ErrandName) -> bool:
+        """Whether an errand still stands: its run has not ended, and no driver has taken it back."""
+        return await self._link.call(self._link.jet.last(sent_subject(name))) is not None
+
+    async def settle(self, receipt: str, place: int = 0) -> None:
+        """Say that an errand or a word need not be given to anybody any more; one whose place is named is removed."""
         await self._link.finish(self._link.jet.client.publish(receipt, b"+ACK"))
+        if place:
+            await self._link.finish(self._link.jet.remove(place))
 
     async def hand_back(self, receipt: str, wait_s: float = 0.0) -> None:
         """Have an errand or a word given to another, perhaps after a while."""
@@ -334,6 +349,9 @@ class ErrandQueue:
             receipt=message.reply,
             performs=performs,
             place=_place(message),
+            command_id=name.command_id,
+            signer=headers[SIGNER],
+            claimed=await self._link.call(self.reports.claimed_under(name, headers[SIGNER])),
         )
 
     async def _is_heard(self, message: Msg, what: str, subject: str) -> bool:
@@ -350,17 +368,21 @@ class ErrandQueue:
             # It may count for another process, or here once the key is named.
             await self.hand_back(message.reply, _patience_s(message))
         elif code:
-            self._put_aside(place, message.subject, code, what)
+            self.reports.put_aside(place, message.subject, code, what)
             await self.settle(message.reply)
         return not code
+
+    def may_perform(self, word: QueuedWord, lane: Lane) -> bool:
+        """Whether the sender of a word may perform errands of a lane."""
+        return not self.signet.keyring.objection(word.signer, performance_subject(lane), wall_clock_ms())
 
     def put_word_aside(self, word: QueuedWord, code: str, why: str) -> None:
         """Keep a dead letter about a word that no process can act on."""
         self._link.put_aside(word.place, f"of run {word.run_id}", code, why)
 
     async def orphans(self) -> Sequence[str]:
-        """The runs that a process holds which is gone."""
-        return await self._leases.orphans()
+        """The runs that a process holds which is gone, and those that are due although no worker was handed that word."""
+        return [*await self._leases.orphans(), *await self._leases.unheeded()]
 
     async def _packed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
         headers = {TTL: f"{_TTL_S}s"}
@@ -374,7 +396,7 @@ class ErrandQueue:
         """What a message holds; nothing where it names a text that is not there, so that it is never read as something else."""
         data, headers = found
         try:
-            came = Came(headers.get(_CAME, Came.DONE))
+            came = Came(headers.get(CAME, Came.DONE))
             if digest := headers.get(_DIGEST, ""):
                 data = await self._blobs.get(bytes.fromhex(digest))
         except (ValueError, BlobMissing):
@@ -434,22 +456,6 @@ class ErrandQueue:
                 await asyncio.sleep(PULL_S / 10)
             return None
         return message
-
-
-async def forget_errands(link: Link, run_id: str) -> None:
-    """Remove the errands of a run and what came of them: their words are those of the run."""
-    for pattern in errands_of(run_id):
-        await link.finish(link.jet.purge(pattern))
-
-
-async def erase_errands(link: Link, run_id: str) -> None:
-    """Remove the errands of a run, and overwrite what still stands there."""
-    for pattern in errands_of(run_id):
-        last = 0
-        while (stored := await link.call(link.jet.following(pattern, last))) is not None:
-            last = stored.seq
-            await link.finish(link.jet.remove(last))
-    await forget_errands(link, run_id)
 
 
 def _late_subject(name: ErrandName) -> str:
