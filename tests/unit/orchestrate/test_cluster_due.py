@@ -12,6 +12,8 @@ from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending
 from remit.core.run.signals import Signal
 from remit.inference.scripted.engine import ScriptedEngine
+from remit.orchestrate.loop.driver import Driver
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import engine_kit
 from tests.e2e.house import asking, says, tell, until
 from tests.nats_server import clear, opened
@@ -95,6 +97,37 @@ def test_a_run_that_rests_or_was_left_by_its_own_program_is_not_taken_up_for_wan
             assert [await turns_of(store, run_id) for run_id in (paused, left)] == before
             await tell(program, Signal.RESUME, paused)
             assert (await rested(program, paused)).content == "Done."
+
+    play(story())
+
+
+def test_a_run_that_is_being_taken_up_by_a_worker_that_leaves_is_announced_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        model = Slow(says("Done."))
+        async with crew(tmp_path, engine_kit(model)) as workers:
+            first, system = await workers.drives()
+            hub, taking, may_go_on = system.driving()[0], asyncio.Event(), asyncio.Event()
+            go_on = hub._go_on
+
+            async def slowly(live: Live) -> Driver:
+                taking.set()
+                await may_go_on.wait()
+                return await go_on(live)
+
+            monkeypatch.setattr(hub, "_go_on", slowly)
+            await workers.performs("model")
+            program = await workers.program()
+            run_id = await program.submit(asking(), workers.kit)
+            await taking.wait()
+            leaving = asyncio.ensure_future(first.leave())
+            await asyncio.sleep(0.1)
+            may_go_on.set()
+            await leaving
+            await workers.drives()
+            model.may_answer.set()
+            assert (await rested(program, run_id)).content == "Done."
 
     play(story())
 

@@ -277,14 +277,19 @@ class Hub:
         task.result()
         return driver.live.state
 
-    async def close(self) -> None:
-        """Stop driving. Every run stays as its journal has it and can be taken up again."""
+    async def close(self, announce: Callable[[Sequence[str]], Awaitable[None]] | None = None) -> None:
+        """Stop driving. Every run stays as its journal has it and can be taken up again.
+
+        Those that are put down are announced once no other can be begun or taken up here, and before they are let go.
+        """
         self.is_closing = True
         # What is being begun or told is finished, and may have children or forks told in turn.
         while self.steps.under_way() or self.dispatch.under_way():
             await self.steps.wait()
             await self.dispatch.finish()
         self.is_closed = True
+        if announce is not None:
+            await announce(list(self.drivers))
         told: set[asyncio.Task[Any]] = set()
         while tasks := await self._moving(""):
             # What the dispatch has under way was told to stop already, and is left to clean up.

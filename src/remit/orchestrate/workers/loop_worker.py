@@ -13,7 +13,7 @@ Rule 5: no message ends a worker. One that breaks it is kept as a dead letter; o
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from remit.core.failure import ArrivalFault, IllegalArrival, InvariantBroken, RemitError
@@ -74,9 +74,11 @@ class LoopWorker:
         """Announce the runs that are driven here, and put them down."""
         self._leaving.set()
         self._carrier.is_leaving = True
-        for run_id in list(self._hub.drivers):
+        await self._hub.close(self._announce)
+
+    async def _announce(self, run_ids: Sequence[str]) -> None:
+        for run_id in run_ids:
             await self._queue.due(run_id)
-        await self._hub.close()
 
     async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
         while not self._leaving.is_set():
