@@ -10,6 +10,7 @@ from remit.assemble import system_on
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending
+from remit.core.journal.storage import StoreUnusable
 from remit.core.run.signals import Signal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.loop.driver import Driver
@@ -127,6 +128,34 @@ def test_a_run_that_is_being_taken_up_by_a_worker_that_leaves_is_announced_to_th
             await leaving
             await workers.drives()
             model.may_answer.set()
+            assert (await rested(program, run_id)).content == "Done."
+
+    play(story())
+
+
+def test_runs_that_cannot_be_announced_are_named_and_put_down_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        model = Slow(says("Done."))
+        async with crew(tmp_path, engine_kit(model)) as workers:
+            first, _ = await workers.drives()
+            store = workers.stores[-1]
+            await workers.performs("model")
+            program = await workers.program()
+            run_id = await program.submit(asking(), workers.kit)
+            await until(lambda: model.asked, "the model is asked")
+
+            async def unreachable(run_id: str) -> None:
+                raise StoreUnusable("STORE_UNREACHABLE", f"nothing can be written of {run_id}")
+
+            monkeypatch.setattr(store.queue, "due", unreachable)
+            await first.leave()
+            assert first.driven == 0
+            assert f"no worker is told of ({run_id}); `remit resume` drives them" in caplog.text
+            await workers.drives()
+            model.may_answer.set()
+            await program.resume(run_id)
             assert (await rested(program, run_id)).content == "Done."
 
     play(story())

@@ -77,8 +77,18 @@ class LoopWorker:
         await self._hub.close(self._announce)
 
     async def _announce(self, run_ids: Sequence[str]) -> None:
-        for run_id in run_ids:
-            await self._queue.due(run_id)
+        for number, run_id in enumerate(run_ids):
+            try:
+                await self._queue.due(run_id)
+            except RemitError as error:
+                left = ", ".join(run_ids[number:])
+                _log.warning(
+                    "runs are left that no worker is told of (%s); `remit resume` drives them: %s",
+                    left,
+                    error,
+                    extra=NO_RUN,
+                )
+                return
 
     async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
         while not self._leaving.is_set():
