@@ -313,11 +313,15 @@ def test_an_engine_that_returns_something_else_is_malformed(said: Any) -> None:
 
 
 def test_an_engine_need_not_be_a_coroutine_nor_take_a_handler() -> None:
-    class Blocking:
+    class Named:
+        def model_info(self) -> ModelInfo:
+            return ModelInfo("of one's own", 8_000)
+
+    class Blocking(Named):
         def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> Any:
             return ANSWER
 
-    class Plain:
+    class Plain(Named):
         def infer(self, request: ModelRequest) -> Any:
             return ANSWER
 

@@ -88,7 +88,7 @@ def test_documents_rules_and_code_of_the_plan_become_types(tmp_path: Path) -> No
     made = kit(file)
     assert set(made.handlers) == {*StepType, "shout"}
     found = done(made, Step("find", "retrieve", "How much is tea?")).output
-    assert [one.source for one in found] == ["tea.txt"]
+    assert [one.source for one in found.candidates] == ["tea.txt"]
     assert not done(made, Step("check", "validate", "far too long")).is_passed
     assert done(made, Step("check", "validate", "brief")).is_passed
     assert done(made, Step("shout", "shout", "hi")) == "HI"
