@@ -65,6 +65,10 @@ KINDS = (
     "a preset of engines",
     "a check of rule files",
     "a law of the simulation, with its mutant",
+    "an operation of the guard",
+    "a limit of a grant",
+    "a period of quotas",
+    "the bound of a hint to models",
     "a clause of `remit explain`",
 )
 

@@ -1,6 +1,7 @@
 """Calls of a model that knows no tools: the words that tell it how to call, and what its text then says.
 
-Rule 1: the hint is short. A small model reads a few thousand tokens and follows an example better than a rule.
+Rule 1: the hint is short (CALL_HINT_BYTES_MAX in core/run/inference.py). A small model reads a few thousand tokens, and
+        follows an example better than a rule.
 Rule 2: what was read is validated against the tool's own schema before it counts.
 Rule 3: results are told behind the words that asked for them, and the calls are left out: a small model that sees a call
         in the conversation writes another one instead of an answer.

@@ -315,7 +315,7 @@ def test_an_engine_that_returns_something_else_is_malformed(said: Any) -> None:
 def test_an_engine_need_not_be_a_coroutine_nor_take_a_handler() -> None:
     class Named:
         def model_info(self) -> ModelInfo:
-            return ModelInfo("of one's own", 8_000)
+            return ModelInfo("of ours", 8_000)
 
     class Blocking(Named):
         def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> Any:

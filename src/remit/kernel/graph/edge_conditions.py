@@ -1,4 +1,4 @@
-"""Guards: conditions on edges, written in CEL over a flat, typed view of the run.
+"""Edge conditions: written in CEL over a flat, typed view of the run.
 
 Rule 1: a guard is checked when its graph is compiled.
 Rule 2: a guard that cannot be decided is neither true nor false; the caller must object.

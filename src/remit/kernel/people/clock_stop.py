@@ -1,4 +1,4 @@
-"""Holds: the time in which the clock of a run stands because a child waits for a person, and how much of it was waiting.
+"""Stops of the clock: how long the clock of a run stands because a child waits for a person, and how much of it was waiting.
 
 Rule 1: a parent learns that a child waits and, when the child has ended, for how long it did; not when it went on.
 Rule 2: of a hold only so much counts as waiting as one child says it waited, or as the run itself waited meanwhile,

@@ -1,4 +1,4 @@
-"""Asking people: a question is a command with an expiry, and silence is refusal.
+"""Questions to people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
 Rule 2: every question has a timer. A question that expires goes to the next queue of the boundary; when there is none it is a

@@ -1,4 +1,4 @@
-"""Proposals: which of the proposed calls of a run each decision is about, whatever ids the model gave them.
+"""Decided calls: which of the proposed calls of a run each decision is about, whatever ids the model gave them.
 
 Rule 1: models repeat their ids, within an answer and across answers. A call is known by its place: the kernel decides on
         the calls of an answer one after the other, so of those that look alike the first undecided one is meant.

@@ -278,10 +278,7 @@ class Hub:
         return driver.live.state
 
     async def close(self, announce: Callable[[Sequence[str]], Awaitable[None]] | None = None) -> None:
-        """Stop driving. Every run stays as its journal has it and can be taken up again.
-
-        Those that are put down are announced once no other can be begun or taken up here, and before they are let go.
-        """
+        """Stop driving. Every run stays as its journal has it; those put down are announced once no other can follow."""
         self.is_closing = True
         # What is being begun or told is finished, and may have children or forks told in turn.
         while self.steps.under_way() or self.dispatch.under_way():
@@ -345,12 +342,8 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        return [
-            *self.late_delivery.under_way(),
-            *self.steps.under_way(),
-            *self.dispatch.under_way(),
-            *self._driving.items(),
-        ]
+        elsewhere = (*self.late_delivery.under_way(), *self.steps.under_way(), *self.dispatch.under_way())
+        return [*elsewhere, *self._driving.items()]
 
     def _lost(self, run_id: str) -> None:
         """Put down a run whose lease went to another."""

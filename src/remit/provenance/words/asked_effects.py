@@ -1,4 +1,4 @@
-"""Planning: which effects the user's words ask for, and how often. Computed before the first result is seen.
+"""Asked effects: which effects the user's words ask for, and how often. Computed before the first result is seen.
 
 Rule 1: a tool is asked for by a word that it declares, or by its own verb and thing.
 Rule 2: the word is the verb of an order: of `imperatives`. What is not ordered, in whatever words, is not asked for.

@@ -1,4 +1,4 @@
-"""Amounts: which numbers of the words can be meant as an amount of money. Where money moves, only these count.
+"""Money: which numbers of the words can be meant as an amount of money. Where money moves, only these count.
 
 Rule 1: a number that belongs to something else is no amount: it stands behind a word that numbers are given to (invoice,
         room, page), before a plural that it counts, before a name or "of"; it is an ordinal, a year or one of several
