@@ -86,3 +86,47 @@ def test_a_run_whose_repeat_a_person_rejects_tells_of_the_effect_that_was_made()
     assert response.terminal_code is Ending.PARTIAL_SUCCESS, response.error
     assert missing_once_more(response, "ring"), response.warnings
     assert [one.status.value for one in response.tool_calls_made] == ["observed", "refused"]
+
+
+@pytest.mark.parametrize("is_repeat", [False, True])
+def test_a_guarded_call_that_is_under_way_at_the_end_is_of_unknown_outcome(is_repeat: bool, tmp_path: Path) -> None:
+    async def scene(host: Host) -> None:
+        await host.paid()
+        if is_repeat:
+            await host.told("paid")
+            assert (await host.pay("2"))["decision"] == "ask"
+            await host.say("answer", id="2", approve=True, by="ann")
+        response = await host.ended()
+        assert response.terminal_code is Ending.REVIEW_REQUIRED, response.error
+        assert response.error is not None
+        assert response.error.message.startswith("nobody knows what became of pay#")
+        assert not any("not done" in one for one in response.warnings)
+
+    play(scene, tmp_path)
+
+
+def test_a_repeat_that_a_person_knows_of_proves_nothing_of_the_effect_before_it() -> None:
+    rung = []
+
+    @remit.tool(effect="external", network=True, asks=["ring"])
+    def ring(bell: str) -> str:
+        """Ring a bell."""
+        rung.append(bell)
+        if len(rung) > 1:
+            raise ValueError("the line broke")
+        return "rung"
+
+    async def scene() -> SystemResponse:
+        asked = calls("ring", bell="b")
+        kit = kit_of(ScriptedEngine([asked, asked, {"text": "Done."}]), Registry([ring]))
+        async with remit.open(memory=True) as system:
+            run = await system.start("Ring the bell b.", kit)
+            await run
+            await run.approve(by="ann")
+            await run.approve(by="ann")
+            return await run.approve(by="ann")
+
+    response = asyncio.run(scene())
+    assert [one.status.value for one in response.tool_calls_made] == ["observed", "committed"]
+    assert response.terminal_code is Ending.PARTIAL_SUCCESS
+    assert response.warnings == (RETURNED.format("ring"),)

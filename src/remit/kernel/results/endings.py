@@ -109,13 +109,20 @@ def refuse_success(tally: Tally, node: Node) -> str | None:
         return None
     # What no call was ever made of leaves something undone; only what was refused or attempted can be a false claim.
     decisive = {code for code in unproven.values() if code not in UNDONE}
-    if unknown := unknown_effects(tally):
+    if unknown := {**unknown_effects(tally), **_under_way(tally)}:
         return head_for(
             tally,
             Ending.REVIEW_REQUIRED,
             message=f"nobody knows what became of {listed_names(listed_effects(unknown))}",
         )
     return _refuse_success(tally, unproven, decisive) if decisive and not has_changed_anything(tally) else None
+
+
+def _under_way(tally: Tally) -> Mapping[CallKey, str]:
+    """The effects whose calls are under way: where the run ends now, it is unknown whether they happen."""
+    commands = [one for one in tally.state.commands.open.values() if isinstance(one, CallTool)]
+    calls = [tally.state.calls.made[one.id] for one in commands if not has_outcome(tally, one.id)]
+    return {(one.tool, one.arguments_hash): OUTCOME_UNKNOWN for one in calls if one.mutating}
 
 
 def enter_terminal(tally: Tally, node: Node) -> None:

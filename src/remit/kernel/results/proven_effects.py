@@ -103,7 +103,10 @@ def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
     """
     effects = {**tally.state.effects.uncommitted, **tally.uncommitted}
     after_all = {(one.tool, one.arguments_hash): one.code for one in _returned_after_all(tally.state)}
-    return {key: UNVERIFIED if after_all.get(key) == code else code for key, code in effects.items() if code}
+    unproven = {key: UNVERIFIED if after_all.get(key) == code else code for key, code in effects.items() if code}
+    # One that was committed later proves nothing of the same one before it, which nothing could have refused.
+    made = [one for one in tally.state.calls.made.values() if one.mutating and one.code == UNVERIFIED]
+    return {**{(one.tool, one.arguments_hash): UNVERIFIED for one in made}, **unproven}
 
 
 def _returned_after_all(state: RunState) -> list[CallTrace]:

@@ -78,7 +78,7 @@ def test_what_is_left_open_is_told_by_the_ending() -> None:
     held(run, n=2, call_id="d")
     run.take(HostFinished())
     ended = run.last(RunEnded)
-    assert ended.ending is Ending.VALIDATION_FAIL
+    assert ended.ending is Ending.REVIEW_REQUIRED
     assert run.last(OutcomeDoubted).reason == ErrorCode.CANCELLED_SIGNAL
     assert ended.doubted
     lawful(run)
