@@ -30,6 +30,8 @@ _PLAIN_LEAD_IN = regex(r"[\s\"'\u201c\u2018]*")
 _COMMA = regex(r"\s*,?\s*")
 _QUOTES = ("'", '"', "\u201d", "\u2019", "\u00bb", "`")
 _WORDS = regex(r"[^\W\d_][^\d_@/\\#+=.:]*")
+_DIGIT = regex(r"\d")
+_INNER = frozenset("@./\\_")
 _PLAIN_GAP = regex(r"[\s,;:(\"'\u201c\u2018]*")
 
 
@@ -75,6 +77,15 @@ def is_loose(slot: Slot, taken: Sequence[Slot], slots: Sequence[Slot], own: str)
 def _is_capital(value: SaidValue) -> bool:
     """Whether a name is told from words by its capital alone."""
     return value.text[:1].isupper() and _WORDS.fullmatch(value.text) is not None
+
+
+def is_alike(left: str, right: str) -> bool:
+    """Whether two names are shaped alike, so that they may be of one list: by digits, or by the signs within or before them."""
+    if _DIGIT.search(left) and _DIGIT.search(right):
+        return True
+    if not _INNER.isdisjoint(left[1:-1]) or not _INNER.isdisjoint(right[1:-1]):
+        return not _INNER.intersection(left).isdisjoint(right)
+    return not _DIGIT.search(left + right) and left[:1].isalpha() == right[:1].isalpha()
 
 
 def is_composed(one: Argument, own: str) -> bool:

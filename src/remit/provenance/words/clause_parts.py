@@ -10,13 +10,15 @@ Rule 5: a clause with a subject of its own, in brackets or behind a comma, a das
         may take the order back, report it, or mean another thing.
 """
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 
 from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.said_values import MOMENT, NUMBER, SaidValue
+from remit.provenance.words.remarks import is_reason, is_state
+from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
@@ -55,7 +57,7 @@ _IDLE_SAID = """
     access
 """
 _IDLE = frozenset(_IDLE_SAID.split())
-_OPENING_SAID = "ok okay yes so hi hello hey finally next first go it's instead afterwards find look search locate take get see open"
+_OPENING_SAID = "ok okay yes so hi hello hey finally next first go it's instead afterwards find look search locate take get see open alright"
 _OPENING = frozenset(_OPENING_SAID.split())
 _ARTICLES_SAID = "the a an this these those my your our his her its their all each every both any some another"
 _ARTICLES = frozenset(_ARTICLES_SAID.split()) | PAIRS | UNIVERSALS
@@ -94,7 +96,13 @@ ORDINAL = regex(
 )
 _CUT = regex(r"[,;()\u2013\u2014]|\s-+\s|:(?=\s)")
 # Signs that part words, or stand on a value; any other is left over.
+_REASONING = frozenset({"because", "since", "as"})
+_REGARDING = frozenset({"regarding", "concerning", "about", "re"})
+_NUMBERING = frozenset({"id", "number", "no", "nr"})
+_IT = frozenset({"it", "it's", "they"})
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
+# Before the verb of an order no sign of a number, a comment or a heading stands.
+_FORE_SIGNS = regex(r"[\s,.;:!?()\"'\u201c\u2018\u00ab`*\u2022\u2013\u2014-]*")
 QUOTE = "quote"
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
@@ -173,6 +181,8 @@ class ClausePart:
 
     def lead_in(self, items: list[Item], *, points_back: bool) -> None:
         """Read what stands before the verb of an order."""
+        for at, one in enumerate(items):
+            self._sign(one, _SIGNS if at or one.value is not None else _FORE_SIGNS)
         cuts = [at for at, one in enumerate(items) if at and _CUT.search(one.gap)]
         edges = [0, *cuts, *([len(items) - 1] if len(items) - 1 not in cuts else [])]
         for start, stop in pairwise(edges):
@@ -183,6 +193,9 @@ class ClausePart:
                 said[0] in _GREETING and all(one.value is not None for one in part[1:])
             ):
                 continue
+            if self._is_remark(said):
+                self.told.append((part[0].start, part[-1].end))
+                continue
             if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING or word.isdecimal() for word in said):
                 continue
             is_own = said[-1] in ("and", "then") and part[0].text not in FUNCTION_WORDS and NEGATING.isdisjoint(said)
@@ -190,9 +203,12 @@ class ClausePart:
                 self.told.append((part[0].start, part[-1].end))
                 continue
             if points_back or said[0] in _ROLES or said[0] in _BOUNDS:
-                while len(part) > 1 and part[0].text in _REQUESTING:
+                idle = _REQUESTING | _REGARDING if points_back else _REQUESTING
+                while len(part) > 1 and part[0].text in (idle - {"to"} if part[1].value is not None else idle):
                     part = part[1:]
                 self.recall([*part, items[stop]], is_order=not self._is_report(part))
+                if not points_back:
+                    self.slots = [replace(one, is_needed=_is_fragment(one, said[0])) for one in self.slots]
             elif self._is_report(part):
                 self._wish(part, items[stop])
             else:
@@ -251,6 +267,9 @@ class ClausePart:
         if is_cut:
             self._nouns = []
             self._is_said = self._is_said or (":" in item.gap and self._lexicon.is_telling)
+        if until := self._remark(items, at, is_cut=is_cut):
+            return self._tell(items, at, until)
+        if is_cut:
             if at and item.text in SUBJECTS - {"it"}:
                 until = next_cut(items, at)
                 self.leave_over(items[at:until])
@@ -289,8 +308,27 @@ class ClausePart:
         )
         return until if part and is_plain and len(part) <= _EXCLUDED_MAX else 0
 
-    def _sign(self, item: Item) -> None:
-        if _SIGNS.fullmatch(item.gap) is None:
+    def _is_remark(self, said: list[str]) -> bool:
+        """Whether a clause before the order tells why, or what it is good for: "since it is broken,", "for the audit,"."""
+        if said[0] in _REASONING:
+            return is_reason(said[1:], self._lexicon)
+        is_aim = len(said) == 3 and said[0] == "for" and said[1] in ("the", "our", "my") and said[2].isalpha()
+        return is_aim and stem(said[2]) not in self._lexicon.nouns and not ORDINAL.fullmatch(said[2])
+
+    def _remark(self, items: list[Item], at: int, *, is_cut: bool) -> int:
+        """Where a reason ends, or what is told of the thing behind a cut; no place where it may be more than that."""
+        word = items[at].text
+        if word not in _REASONING and not (is_cut and word in _IT):
+            return 0
+        until = next_cut(items, at)
+        said = [one.text or "?" for one in items[at:until]]
+        if word in _REASONING:
+            is_led = word == "because" or items[at + 1].text in _IT | SUBJECTS
+            return until if is_led and is_reason(said[1:], self._lexicon) else 0
+        return until if is_state(said) else 0
+
+    def _sign(self, item: Item, signs: re.Pattern[str] = _SIGNS) -> None:
+        if signs.fullmatch(item.gap) is None:
             self.strays.append(Stray(item.gap.strip(), item.start - len(item.gap), item.start))
 
     def leave_over(self, part: list[Item]) -> None:
@@ -338,7 +376,9 @@ class ClausePart:
         if word in _BACK:
             self.points_back = True
         elif word in _ROLES:
-            self._lead(word, items[at - 1].text if at else "")
+            ahead = items[at + 2] if ahead.text == "the" and at + 2 < len(items) else ahead
+            if word != "with" or ahead.text not in _NUMBERING:  # "the ticket with the id 17" is that ticket.
+                self._lead(word, items[at - 1].text if at else "")
         elif word in _PARTICLES:
             self._role = OBJECT if ahead.value is not None else self._role
             return ahead.text == "to" or (word == "back" and ahead.value is not None)
@@ -363,9 +403,13 @@ class ClausePart:
         self._nouns = self._nouns[-1:] if word == "of" else []
 
     def _read_noun(self, items: list[Item], at: int) -> None:
-        item = items[at]
+        item, ahead = items[at], items[at + 1]
         stems = frozenset([stem(part) for part in item.text.split("-")])
         lexicon = self._lexicon
+        is_last = at + 2 == len(items) or _CUT.search(ahead.gap) is not None
+        if is_last and at and item.text.endswith("ed") and stems <= lexicon.verbs:  # "Cancel it (cancelled)."
+            self.strays.append(_stray(item))
+            return
         if item.text in lexicon.names:
             self._nouns += name_stems(item.text)
             return
@@ -436,15 +480,16 @@ class ClausePart:
 
 
 def _numbers(items: list[Item], at: int) -> bool:
-    """Whether "no" leads to a number; where that ends a sentence, its full stop does."""
+    """Whether "no" leads to a number: "ticket no. 17"."""
     ahead = items[at + 1]
-    if at + 2 == len(items):
-        return at > 0 and not items[at].gap.strip()
     return not ahead.gap.strip(" .:") and ahead.value is not None and not items[at].gap.strip()
 
 
 def _says_how_often(items: list[Item], at: int) -> bool:
+    """Whether a word says how often, right behind what it is said of; one that stands apart may say anything."""
     ahead = items[at + 1]
+    if at == 0 or items[at].gap.strip():
+        return False
     return at + 2 == len(items) or _CUT.search(ahead.gap) is not None or ahead.text in _IDLE | {"and"}
 
 
@@ -457,6 +502,17 @@ def _word_before(items: list[Item], at: int) -> str:
     while at > 0 and items[at - 1].text in _ARTICLES - UNIVERSALS:
         at -= 1
     return items[at - 1].text if at > 0 else ""
+
+
+def _is_fragment(slot: Slot, lead: str) -> bool:
+    """Whether a name before the order is shown to be one by nothing but its capital: "To Be Decided - "."""
+    return slot.value.sort == NAME and not slot.value.is_marked and slot.role == _ROLES.get(lead)
+
+
+def _is_announced(items: list[Item], at: int) -> bool:
+    """Whether "the following" leads to a list behind a colon."""
+    ahead = items[at + 1 : at + 4]
+    return at > 0 and items[at - 1].text == "the" and any(":" in one.gap and one.value is not None for one in ahead)
 
 
 def next_cut(items: list[Item], at: int) -> int:
@@ -493,6 +549,7 @@ _BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     # "with the text 'Hi'"
     **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
     "that": lambda items, at: items[at + 1].text in _NAMING,
+    "following": _is_announced,
     "one": lambda items, at: items[at + 1].text != "of",
     "thank": lambda items, at: items[at + 1].text == "you",
     "you": lambda items, at: items[at - 1].text == "thank",

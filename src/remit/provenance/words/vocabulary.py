@@ -93,7 +93,7 @@ MODALS = frozenset({"can", "could", "should", "would", "will", "must", "may", "m
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 # What stands before a colon that leads to an order.
 _ANNOUNCING_SAID = (
-    "task todo request job order today now please i need want have just one two thing things next is this the my"
+    "task request job order today now please i need want have just one two thing things next is this the my do following"
 )
 ANNOUNCING = frozenset(_ANNOUNCING_SAID.split())
 # How people are polite, and nothing else.
