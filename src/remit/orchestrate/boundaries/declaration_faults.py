@@ -62,7 +62,9 @@ def faults_of(tool: ToolDefinition) -> tuple[str, ...]:
     found = [*_unfit_fields(tool), *_idle_asks(declaration)]
     verb = (name_words(tool.name) or ("",))[0]
     if declaration.effect is Effect.NONE and verb in _CHANGING:
-        found.append(f"effect says none, so no call is judged, and its name says {verb}; write what it does: external or write")
+        found.append(
+            f"effect says none, so no call is judged, and its name says {verb}; write what it does: external or write"
+        )
     if not isinstance(properties, dict):
         return tuple(found)
     places = dict(_places(properties))

@@ -18,8 +18,17 @@ from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, number_key, number_of
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
-from remit.provenance.values.clause_roles import is_alike, is_composed, is_loose, is_moment_fitting, is_source, is_together
+from remit.provenance.values.clause_roles import (
+    is_alike,
+    is_beside,
+    is_composed,
+    is_loose,
+    is_moment_fitting,
+    is_source,
+    is_together,
+)
 from remit.provenance.values.grounds import Grounds
+from remit.provenance.words.clause_items import ORDINAL, QUOTE
 from remit.provenance.words.clause_parts import (
     AIM,
     AS,
@@ -28,8 +37,6 @@ from remit.provenance.words.clause_parts import (
     FROM,
     IN,
     OBJECT,
-    ORDINAL,
-    QUOTE,
     TO,
     WITH,
     Slot,
@@ -88,9 +95,6 @@ _CARRYING = frozenset({"by", "via", "with", "us", "through"})
 # How a day and a time are written within a moment.
 _DAY_CHARS, _TIME_CHARS = 10, 5
 _WORD = regex(r"[\w'-]+")
-# What joins the members of a list, and words after which it is none.
-_LISTING = regex(r"[,;&\n/]")
-_TURNING = frozenset({"now", "instead", "rather", "no", "not", "make", "but"})
 
 
 def not_understood(
@@ -210,7 +214,7 @@ class _Call:
         value, own = slot.value, self._lexicon.own
         is_known = value.sort != NAME or self._grounds.index.seen_in(value.text) is not None
         is_alike_one = is_known or any(is_alike(value.text, one.value.text) for one in taken)
-        is_listed = is_alike_one and any(_is_beside(slot, one) and self._is_listed(slot, one) for one in taken)
+        is_listed = is_alike_one and any(is_beside(slot, one, self._own) for one in taken)
         if is_listed or (self._is_open and value.sort != NUMBER):
             return True
         if value.sort == NUMBER and self._is_derived:
@@ -239,16 +243,6 @@ class _Call:
             )
             return is_paid and any(one.role in (OBJECT, TO, IN) for one in targets)
         return False
-
-    def _is_listed(self, slot: Slot, taken: Slot) -> bool:
-        """Whether a value stands in one list with a value that was taken."""
-        if slot.value.sort not in (NAME, QUOTE):
-            return True
-        left, right = sorted((slot.value, taken.value), key=lambda one: one.start)
-        between = self._own[left.end : right.start]
-        words = {word.lower() for word in _WORD.findall(between)}
-        is_joined = not words.isdisjoint(("and", "or")) or _LISTING.search(between) is not None
-        return is_joined and words.isdisjoint(_TURNING)
 
     def _takes(self, value: SaidValue) -> bool:
         if any(value.text in text for text in self._payload):
@@ -414,7 +408,12 @@ class _Call:
             for value in held:
                 if value and (f" {value} " in said or f" {value.lower()} " in said.lower()):
                     return f"{value!r} is spoken of elsewhere"
-            if is_telling or not sentence.is_open or self._grounds.reader.is_polite(sentence) or all(one.end > sentence.end for one in readings):
+            if (
+                is_telling
+                or not sentence.is_open
+                or self._grounds.reader.is_polite(sentence)
+                or all(one.end > sentence.end for one in readings)
+            ):
                 continue
             for one in sentence.values:
                 # What an order names, too, adds nothing to it.
@@ -498,12 +497,3 @@ def _is_at(slot: Slot, one: Argument) -> bool:
     assert one.span is not None, "only what the words say has a place"
     value = slot.value
     return (one.span[0] < value.end and value.start < one.span[1]) or value.text == str(one.value)
-
-
-def _is_beside(slot: Slot, taken: Slot) -> bool:
-    """Whether a value stands beside one that was taken, so that it is for a further call."""
-    if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
-        return False
-    if slot.value.sort == NUMBER and not (slot.nouns or slot.value.listed == taken.value.listed):
-        return False
-    return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns

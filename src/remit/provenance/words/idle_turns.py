@@ -27,7 +27,7 @@ _POLITE = (
     rf"|{_OPENS}quick (?:one|thing|favou?r|request):"
 )
 _FRIENDLY = r"(?:[\U0001f600-\U0001f604\U0001f60a\U0001f642\U0001f64f\U0001f44b\u263a]\ufe0f?|[:;]-?\))(?=[\s:;()\-\U0001f600-\U0001f64f\ufe0f]*$)"
-_IDLE = regex("|".join((_MARK, _SEQUENCE, _GREETING, _POLITE, _FRIENDLY)), re.IGNORECASE | re.MULTILINE)
+_IDLE = regex(f"{_MARK}|{_SEQUENCE}|{_GREETING}|{_POLITE}|{_FRIENDLY}", re.IGNORECASE | re.MULTILINE)
 _AS_WELL = regex(r"\bas well as\b")
 _AND = "and       "
 # Lines of one value each, behind a colon: one list.

@@ -20,10 +20,25 @@ _HOLDING_SAID = """
     yet first second third maybe perhaps possibly probably almost nearly hardly later soon tomorrow pretend imagine suppose
     say says said tell tells told write writes wrote written ask asks asked want wants wanted because since so as than
 """
-_HOLDING = frozenset(_HOLDING_SAID.split()) | NEGATING | MODALS | UNIVERSALS | PAIRS | COUNTS.keys() | SUPERLATIVES | TIMES.keys()
-_POINTING = frozenset({"this", "these", "those", "here", "below", "following", "follows", "thus", "how", "what", "simple"})
+_HOLDING = (
+    frozenset(_HOLDING_SAID.split())
+    | NEGATING
+    | MODALS
+    | UNIVERSALS
+    | PAIRS
+    | COUNTS.keys()
+    | SUPERLATIVES
+    | TIMES.keys()
+)
+_POINTING = frozenset(
+    {"this", "these", "those", "here", "below", "following", "follows", "thus", "how", "what", "simple"}
+)
 _BEING = frozenset({"is", "are", "was", "were", "it's"})
 _IT = frozenset({"it", "it's", "they", "this", "that"})
+_SUBJECTS = _IT | {"i", "we", "he", "she"}
+_REASONING = frozenset({"because", "since", "as"})
+# What a remark within a sentence begins with.
+REMARKING = _REASONING | {"it", "it's", "they"}
 _OWNED = frozenset({"the", "my", "our", "his", "her", "their"})
 _HEIGHTENING = frozenset({"very", "too", "now", "a", "an", "quite", "really"})
 # How a thing may stand that is to be dealt with.
@@ -33,7 +48,9 @@ _STATES_SAID = """
 """
 _STATES = frozenset(_STATES_SAID.split())
 # What the user may have done before, and with what.
-_DONE = frozenset({"checked", "verified", "reviewed", "inspected", "tested", "discussed", "finished", "looked", "moved", "paid"})
+_DONE = frozenset(
+    {"checked", "verified", "reviewed", "inspected", "tested", "discussed", "finished", "looked", "moved", "paid"}
+)
 _WITH = frozenset({"it", "everything", "them", "twice", "today", "yesterday", "have", "just"})
 # What has words of its own may be what the order stands in.
 _TEXTS_SAID = """
@@ -56,7 +73,23 @@ def _is_plain(said: Sequence[str], lexicon: Lexicon) -> bool:
 
 def is_reason(said: Sequence[str], lexicon: Lexicon) -> bool:
     """Whether the words behind "because" tell why, and nothing else."""
-    return _is_plain(said, lexicon) and _HOLDING.isdisjoint(said) and (said[0] in _IT | _OWNED | {"i", "we", "he", "she"})
+    return _is_plain(said, lexicon) and _HOLDING.isdisjoint(said) and (said[0] in _SUBJECTS | _OWNED)
+
+
+def is_lead(said: Sequence[str], lexicon: Lexicon) -> bool:
+    """Whether a clause before an order tells why, or what it is good for: "since it is broken,", "for the audit,"."""
+    if said[0] in _REASONING:
+        return is_reason(said[1:], lexicon)
+    is_aim = len(said) == 3 and said[0] == "for" and said[1] in _OWNED
+    return is_aim and _is_plain(said[2:], lexicon) and stem(said[2]) not in lexicon.nouns and said[2] not in _HOLDING
+
+
+def is_remark_within(said: Sequence[str], lexicon: Lexicon, *, is_cut: bool) -> bool:
+    """Whether a clause behind an order tells why, or how the thing stands that the order falls on."""
+    if said[0] not in _REASONING:
+        return is_cut and is_state(said)
+    is_led = said[0] == "because" or (len(said) > 1 and said[1] in _SUBJECTS)
+    return is_led and is_reason(said[1:], lexicon)
 
 
 def is_state(said: Sequence[str]) -> bool:

@@ -76,7 +76,7 @@ class Words(Record):
     stems: frozenset[str]
     lower: frozenset[str]
     orders: frozenset[str] = frozenset()
-    # The own words, idle ones included, with one space for each gap; where each token stands; the first that has a stem; where each ends.
+    # What was written, with one space for each gap; where each token stands; the first that has a stem; where each ends.
     spaced: str = ""
     places: dict[str, tuple[int, ...]] = {}
     first: dict[str, tuple[int, int]] = {}
