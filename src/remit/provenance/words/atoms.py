@@ -28,7 +28,7 @@ QUOTATION = regex(
     r"|(?<![\w'])'([^'\n]{1,2000}(?:'\w[^'\n]*)*)'(?!\w)"
 )
 _SPELLED = regex(r"\w")
-_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`]+")
+_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`\u25a0]+")
 _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = regex(r"(?:'|\u2019)s$")

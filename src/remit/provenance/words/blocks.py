@@ -46,7 +46,7 @@ _GIVEN = regex(
 )
 # The verb stays: what it takes back or reports is not understood.
 _TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)([,;\s\u2013\u2014-][^.!?\n]*)", re.IGNORECASE)
-_ACCORDING = regex(r"(\baccording to\b[^,.!?\n]{0,200},[^.!?\n]*)", re.IGNORECASE)
+_ACCORDING = regex(r"\baccording( to\b[^,.!?\n]{0,200},[^.!?\n]*)", re.IGNORECASE)
 # Who says all of a sentence may stand behind it: "delete it, said Ann".
 _SPOKEN = regex(
     r",[\s\"\u201d']*(?:(?:said|says|wrote|writes)\b[^,.!?\n]{1,60}|[A-Z]\w*(?: [A-Z]\w*)? (?:said|says|wrote|writes))[.!?\s]*$"
@@ -89,6 +89,10 @@ _ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
 # A list of values alone.
 _VALUE = r"(?:[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t])?\s*(?=[^\s,;]*[\d@/])[^\s,;]*[^\s,;.!]"
 _VALUES = regex(rf"{_VALUE}(?:(?:\s*[,;]|\s+and\b|(?=\s*\n)){_VALUE})*+[ \t]*(?:[.!](?=\s|$)|\n|\Z)")
+_DOING = frozenset({"please", "pls", "plz", "kindly", "now", "then", "so", "do"})
+# The sign that is left of data within a sentence, and what data stands right behind.
+BLOCK = "\u25a0"
+_SAYING = regex(r"\w[^:.!?\w]*\Z")
 _STOP = regex(r"[.!?\n]")
 _VISIBLE = regex(r"\S")
 _WORD = regex(r"[A-Za-z'\u2019-]+")
@@ -153,7 +157,10 @@ def _without_given(message: str, own: str, effects: Set[str]) -> str:
     Not so a list that an order announces: "close the following tickets: 31, 32", "do the following:" and a line for each.
     """
     spans = [found.span(1) for pattern in (_TOLD, _ACCORDING) for found in pattern.finditer(own)]
-    spans += [found.span() for found in _SENTENCE.finditer(own) if _SPOKEN.search(found.group())]
+    for found in _SENTENCE.finditer(own):
+        spoken = _SPOKEN.search(found.group())
+        if spoken is not None and found.group()[: spoken.start()].strip():
+            spans.append(found.span())
     for found in _GIVEN.finditer(own):
         if not _announces_block(message, own, found.end()):
             end = own.find("\n\n", found.end() + 1)
@@ -168,7 +175,7 @@ def _end_of_list(own: str, start: int, begin: int, end: int, effects: Set[str]) 
         return begin
     before = [word.lower() for word in _WORD.findall(_STOP.split(own[:start])[-1])]
     lines = [_ITEM.sub("", line) for line in own[begin:end].splitlines() if line.strip()]
-    if before[-1:] == ["do"] and FUNCTION_WORDS.issuperset(before):
+    if before[-1:] == ["do"] and _DOING.issuperset(before):
         is_list = all(stem((_WORD.findall(line) or [""])[0]) in effects for line in lines)
         return end if is_list else begin
     found = _VALUES.match(own, begin, end)
@@ -186,9 +193,20 @@ def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
     last = 0
     for start, end in sorted(spans):
         if end > last:
-            parts += [message[last : max(start, last)], _blank(message[max(start, last) : end])]
+            begin = max(start, last)
+            data = _blank(message[begin:end])
+            if data and _is_within(message, begin, end):
+                data = data[:-1] + BLOCK
+            parts += [message[last:begin], data]
             last = end
     return "".join((*parts, message[last:]))
+
+
+def _is_within(message: str, start: int, end: int) -> bool:
+    """Whether data stands within a line, behind words that do not announce it: the sentence then has something in it."""
+    return (
+        "\n" not in message[start:end] and _SAYING.search(message, message.rfind("\n", 0, start) + 1, start) is not None
+    )
 
 
 def _fenced(message: str) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from remit.core.record import Record, replace
 from remit.core.regex import regex
+from remit.provenance.words.blocks import BLOCK
 from remit.provenance.words.clause_items import (
     BESIDE,
     BOUNDS,
@@ -75,7 +76,7 @@ _ROLES = {
 # Signs that part words, or stand on a value; any other is left over.
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
 # Before the verb of an order no sign of a number, a comment or a heading stands.
-_FORE_SIGNS = regex(r"[\s,.;:!?()\"'\u201c\u2018\u00ab`*\u2022\u2013\u2014-]*")
+_FORE_SIGNS = regex(r"(?:[\s,.:!?()\"'\u201c\u2018\u00ab`*\u2022]|(?<!-)[-\u2013\u2014](?!-))*")
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
 
@@ -251,11 +252,12 @@ class ClausePart:
         """Where a remark ends, or a clause with a subject of its own, which is left over; nothing where none begins."""
         until = next_cut(items, at)
         word = items[at].text
-        if word in REMARKING and is_remark_within(
-            [one.text or "?" for one in items[at:until]], self._lexicon, is_cut=is_cut
-        ):
+        # A thing that a reason names is no value: "because F-3 is flooded".
+        said = [one.text or ("it" if one.value is not None and one.value.is_marked else "?") for one in items[at:until]]
+        if word in REMARKING and is_remark_within(said, self._lexicon, is_cut=is_cut):
             return self._tell(items, at, until)
-        if not (is_cut and at and word in SUBJECTS - {"it"}):
+        is_stated = word == "it's" or (word == "it" and items[at + 1].text in STATING)
+        if not (is_cut and at and (word in SUBJECTS - {"it"} or is_stated)):
             return 0
         self.leave_over(items[at:until])
         return until
@@ -274,7 +276,8 @@ class ClausePart:
         return until if part and is_plain and len(part) <= _EXCLUDED_MAX else 0
 
     def _sign(self, item: Item, signs: re.Pattern[str] = _SIGNS) -> None:
-        if signs.fullmatch(item.gap) is None:
+        gap = item.gap.replace(BLOCK, "") if self._lexicon.is_telling else item.gap
+        if signs.fullmatch(gap) is None:
             self.strays.append(Stray(item.gap.strip(), item.start - len(item.gap), item.start))
 
     def leave_over(self, part: list[Item]) -> None:

@@ -59,6 +59,9 @@ _TEXTS_SAID = """
     document file rule plan idea saying translation summary review transcript log game play prank trick
 """
 _TEXTS = frozenset(map(stem, _TEXTS_SAID.split()))
+_WHEN = frozenset(
+    map(stem, ["moment", "time", "day", "night", "week", "weekend", "month", "year", "morning", "evening", "future", "rest", "next", "other", "fun"])
+)
 
 
 def _is_plain(said: Sequence[str], lexicon: Lexicon) -> bool:
@@ -81,7 +84,7 @@ def is_lead(said: Sequence[str], lexicon: Lexicon) -> bool:
     if said[0] in _REASONING:
         return is_reason(said[1:], lexicon)
     is_aim = len(said) == 3 and said[0] == "for" and said[1] in _OWNED
-    return is_aim and _is_plain(said[2:], lexicon) and stem(said[2]) not in lexicon.nouns and said[2] not in _HOLDING
+    return is_aim and _is_plain(said[2:], lexicon) and stem(said[2]) not in lexicon.nouns | _TEXTS | _WHEN
 
 
 def is_remark_within(said: Sequence[str], lexicon: Lexicon, *, is_cut: bool) -> bool:
