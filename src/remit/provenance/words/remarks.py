@@ -60,7 +60,26 @@ _TEXTS_SAID = """
 """
 _TEXTS = frozenset(map(stem, _TEXTS_SAID.split()))
 _WHEN = frozenset(
-    map(stem, ["moment", "time", "day", "night", "week", "weekend", "month", "year", "morning", "evening", "future", "rest", "next", "other", "fun"])
+    map(
+        stem,
+        [
+            "moment",
+            "time",
+            "day",
+            "night",
+            "week",
+            "weekend",
+            "month",
+            "year",
+            "morning",
+            "evening",
+            "future",
+            "rest",
+            "next",
+            "other",
+            "fun",
+        ],
+    )
 )
 
 

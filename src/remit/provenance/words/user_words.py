@@ -135,7 +135,7 @@ class Words(Record):
             if (
                 said.percent == wants_percent
                 and not said.is_part
-                and (not unit or stem(unit) == stem(said.unit) or _is_numbering(said, unit, argument))
+                and (not unit or stem(unit) == stem(said.unit))
                 and (is_called_for(said, kind, argument) if not unit else not _is_count_of(said, argument))
             ):
                 return said.start, said.end
@@ -321,14 +321,6 @@ class Words(Record):
 def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
     """Whether a noun right before a number begins a sentence, where it looks like a verb: "Order 42 arrived"."""
     return not said.caller and said.mentions[-1:] != () and said.mentions[-1] in nouns
-
-
-def _is_numbering(said: NumberSaid, unit: str, argument: str) -> bool:
-    """Whether a number is given to the thing that an argument is called by: "ticket 31", "#31" for `ticket_number`."""
-    parts = set(name_words(argument)) - _CALLED
-    if parts != {unit.lower()}:
-        return False
-    return said.caller == stem(unit) or (not said.names and not _CALLED.isdisjoint(said.mentions))
 
 
 def _is_count_of(said: NumberSaid, argument: str) -> bool:
