@@ -8,7 +8,7 @@ import pytest
 
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
-from remit.provenance.words.idle_turns import without_idle
+from remit.provenance.words.remarks import without_idle
 from tests.unit.provenance.office import declared, parameters
 
 LETTERS = Random("idle")

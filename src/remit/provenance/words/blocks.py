@@ -93,6 +93,8 @@ _DOING = frozenset({"please", "pls", "plz", "kindly", "now", "then", "so", "do"}
 # The sign that is left of data within a sentence, and what data stands right behind.
 BLOCK = "\u25a0"
 _SAYING = regex(r"\w[^:.!?\w]*\Z")
+# What announces a list is shorter.
+_BEFORE_CHARS_MAX = 200
 _STOP = regex(r"[.!?\n]")
 _VISIBLE = regex(r"\S")
 _WORD = regex(r"[A-Za-z'\u2019-]+")
@@ -173,7 +175,7 @@ def _end_of_list(own: str, start: int, begin: int, end: int, effects: Set[str]) 
     """Where the list ends that an order announces by "the following"; where it begins, if it is no such list."""
     if not own.startswith("the following", start):
         return begin
-    before = [word.lower() for word in _WORD.findall(_STOP.split(own[:start])[-1])]
+    before = [word.lower() for word in _WORD.findall(_STOP.split(own[max(start - _BEFORE_CHARS_MAX, 0) : start])[-1])]
     lines = [_ITEM.sub("", line) for line in own[begin:end].splitlines() if line.strip()]
     if before[-1:] == ["do"] and _DOING.issuperset(before):
         is_list = all(stem((_WORD.findall(line) or [""])[0]) in effects for line in lines)

@@ -28,7 +28,7 @@ from remit.provenance.words.clause_items import (
     word_before,
 )
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.remarks import REMARKING, is_lead, is_remark_within
+from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, is_lead, is_remark_within
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.vocabulary import (
@@ -250,17 +250,20 @@ class ClausePart:
 
     def _aside(self, items: list[Item], at: int, *, is_cut: bool) -> int:
         """Where a remark ends, or a clause with a subject of its own, which is left over; nothing where none begins."""
-        until = next_cut(items, at)
         word = items[at].text
+        is_stated = word == "it's" or (word == "it" and items[at + 1].text in STATING)
+        is_left = is_cut and at and (word in SUBJECTS - {"it"} or is_stated)
+        if not is_left and word not in REMARKING:
+            return 0
+        until = next_cut(items, at)
         # A thing that a reason names is no value: "because F-3 is flooded".
-        said = [one.text or ("it" if one.value is not None and one.value.is_marked else "?") for one in items[at:until]]
+        part = items[at : min(until, at + REMARK_WORDS_MAX + 1)]
+        said = [one.text or ("it" if one.value is not None and one.value.is_marked else "?") for one in part]
         if word in REMARKING and is_remark_within(said, self._lexicon, is_cut=is_cut):
             return self._tell(items, at, until)
-        is_stated = word == "it's" or (word == "it" and items[at + 1].text in STATING)
-        if not (is_cut and at and (word in SUBJECTS - {"it"} or is_stated)):
-            return 0
-        self.leave_over(items[at:until])
-        return until
+        if is_left:
+            self.leave_over(items[at:until])
+        return until if is_left else 0
 
     def _excluded(self, items: list[Item], at: int) -> int:
         """Where what is led in by "not" ends, if it is a name or a noun: ", not to Ann", "(not b.txt)"."""

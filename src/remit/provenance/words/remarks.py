@@ -5,15 +5,20 @@ Rule 1: a remark is made of plain words in small letters. It has no negation, mo
 Rule 2: behind an order only how a thing stands is a remark, in words that are no second thought: "It is broken."
 Rule 3: before an order, what it does not point at: "The customer is unhappy.", "I checked everything."
 Rule 4: in doubt it is none: the gate then asks.
+Rule 5: marks of lists, signs of emphasis and a few turns of phrase are idle as a whole and as they stand here, but within
+        quotation marks. They are blanked out, so that places still count from the start; a part of one is read word by word.
 """
 
+import re
 from collections.abc import Sequence
 
+from remit.core.regex import regex
 from remit.provenance.words.negation import NEGATING
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.vocabulary import COUNTS, MODALS, PAIRS, SUPERLATIVES, TIMES, UNIVERSALS, stem
 
-_WORDS_MAX = 10
+# A remark of more words may say anything.
+REMARK_WORDS_MAX = 10
 _HOLDING_SAID = """
     no nothing if unless until till when whenever once while before after except only however though although otherwise or
     instead rather but some half most any few many several much more less least another other next again already still
@@ -81,13 +86,37 @@ _WHEN = frozenset(
         ],
     )
 )
+_EMPHASIS = regex(r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])\1(?![\w*])")
+_MARK = r"^[ \t]*(?:\d{1,2}|[a-z])[.)](?=[ \t]+\S)"
+_OPENS = r"(?:(?<![^\n])|(?<=[.!?]\s))[ \t]*"
+_SEQUENCE = (
+    rf"{_OPENS}(?:first|second|third|fourth|fifth|last)(?:ly)?,|{_OPENS}(?:finally|next|then|after that|afterwards),"
+)
+_GREETING = (
+    rf"{_OPENS}(?:(?:hi|hello|hey|dear) (?:there|team|all|everyone|everybody|folks|assistant)"
+    r"|good (?:morning|afternoon|evening))(?=[,.!]|\n)"
+)
+_POLITE = (
+    r"\b(?:as soon as (?:possible|you can)|(?:right|straight) away|at your (?:earliest )?convenience|in full|in the system"
+    r"|when(?:ever)? you (?:get|have|find) (?:a (?:chance|moment|minute|second)|(?:the )?time)"
+    r"|have a (?:nice|good|great|lovely) (?:day|evening|week|weekend))(?=[\s,.;!?)]|$)"
+    rf"|{_OPENS}quick (?:one|thing|favou?r|request):"
+)
+_SMILES = r"\U0001f600-\U0001f604\U0001f60a\U0001f642\U0001f64f\U0001f44b\u263a\ufe0f"
+_FRIENDLY = rf"(?<![:;)({_SMILES}])(?<![:;)({_SMILES}][ \t])(?:(?:[{_SMILES}]|[:;]-?\))[ \t]?)++$"
+_IDLE = regex(f"{_MARK}|{_SEQUENCE}|{_GREETING}|{_POLITE}|{_FRIENDLY}", re.IGNORECASE | re.MULTILINE)
+_AS_WELL = regex(r"\bas well as\b")
+_AND = "and       "
+# Lines of one value each, behind a colon: one list.
+_LINES = regex(r":[ \t]*((?:\n[ \t]*(?:[-*\u2022][ \t]+)?(?=\S*[\d@/])[^\s,;:]+[ \t]*)+)(?=\n|\Z)")
+_BREAK = regex(r"\n[ \t]*(?:[-*\u2022][ \t]+)?")
 
 
 def _is_plain(said: Sequence[str], lexicon: Lexicon) -> bool:
     """Whether words hold nothing back: none of those that may, and none of the tool."""
     stems = {stem(word) for word in said}
     return (
-        0 < len(said) <= _WORDS_MAX
+        0 < len(said) <= REMARK_WORDS_MAX
         and all(word.replace("'", "").replace("-", "").isalpha() and "n't" not in word for word in said)
         and stems.isdisjoint(lexicon.own | lexicon.chosen)
     )
@@ -144,3 +173,28 @@ def is_context(said: Sequence[str], lexicon: Lexicon) -> bool:
     if not is_thing or not _HOLDING.isdisjoint(said) or not 1 <= len(said) - being - 1 <= 2:
         return False
     return said[-1] not in _POINTING or (said[being:] in (["was", "here"], ["were", "here"]))
+
+
+def without_idle(own: str, bare: str) -> tuple[str, str]:
+    """The own words, and the same with the quotations blanked out, without what is idle."""
+    spans = [found.span() for found in _IDLE.finditer(bare)]
+    for found in _EMPHASIS.finditer(bare):
+        width = len(found[1])
+        spans += [(found.start(), found.start() + width), (found.end() - width, found.end())]
+    edits = [(start, end, " " * (end - start)) for start, end in spans]
+    edits += [(*found.span(), _AND) for found in _AS_WELL.finditer(bare)]
+    for lines in _LINES.finditer(bare):
+        breaks = [found.span() for found in _BREAK.finditer(bare, *lines.span(1))]
+        edits += [(start, end, ("," if at else " ").ljust(end - start)) for at, (start, end) in enumerate(breaks)]
+    edits.sort()
+    return (_edited(own, edits), _edited(bare, edits)) if edits else (own, bare)
+
+
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    last = 0
+    for start, end, put in edits:
+        if start >= last:
+            parts += [text[last:start], put]
+            last = end
+    return "".join((*parts, text[last:]))

@@ -28,11 +28,11 @@ from remit.provenance.words.atoms import (
     tokens_of,
 )
 from remit.provenance.words.blocks import own_words
-from remit.provenance.words.idle_turns import without_idle
 from remit.provenance.words.moments import Moments, moments_in
 from remit.provenance.words.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.words.negation import negated_in
 from remit.provenance.words.references import references_in
+from remit.provenance.words.remarks import without_idle
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     DEFINITE,
