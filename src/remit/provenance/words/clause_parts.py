@@ -28,7 +28,7 @@ from remit.provenance.words.clause_items import (
     word_before,
 )
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, is_lead, is_remark_within
+from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, THING, is_lead, is_remark_within
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.vocabulary import (
@@ -258,7 +258,7 @@ class ClausePart:
         until = next_cut(items, at)
         # A thing that a reason names is no value: "because F-3 is flooded".
         part = items[at : min(until, at + REMARK_WORDS_MAX + 1)]
-        said = [one.text or ("it" if one.value is not None and one.value.is_marked else "?") for one in part]
+        said = [one.text or (THING if one.value is not None and _is_identifier(one.value) else "?") for one in part]
         if word in REMARKING and is_remark_within(said, self._lexicon, is_cut=is_cut):
             return self._tell(items, at, until)
         if is_left:
@@ -429,6 +429,11 @@ class ClausePart:
             self._is_aim = True  # "on the shelf 'Blue'"
             return True
         return self._role == IN and before in ARTICLES and is_known and not ORDINAL.fullmatch(items[at].text)
+
+
+def _is_identifier(value: SaidValue) -> bool:
+    """Whether a value is a name that is shaped as one."""
+    return value.sort == NAME and value.is_marked
 
 
 def _is_fragment(slot: Slot, lead: str) -> bool:

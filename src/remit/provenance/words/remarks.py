@@ -42,6 +42,8 @@ _BEING = frozenset({"is", "are", "was", "were", "it's"})
 _IT = frozenset({"it", "it's", "they", "this", "that"})
 _SUBJECTS = _IT | {"i", "we", "he", "she"}
 _REASONING = frozenset({"because", "since", "as"})
+# What stands in the words of a reason for a thing that it names.
+THING = "x"
 # What a remark within a sentence begins with.
 REMARKING = _REASONING | {"it", "it's", "they"}
 _OWNED = frozenset({"the", "my", "our", "his", "her", "their"})
@@ -124,7 +126,7 @@ def _is_plain(said: Sequence[str], lexicon: Lexicon) -> bool:
 
 def is_reason(said: Sequence[str], lexicon: Lexicon) -> bool:
     """Whether the words behind "because" tell why, and nothing else."""
-    return _is_plain(said, lexicon) and _HOLDING.isdisjoint(said) and (said[0] in _SUBJECTS | _OWNED)
+    return _is_plain(said, lexicon) and _HOLDING.isdisjoint(said) and (said[0] in _SUBJECTS | _OWNED | {THING})
 
 
 def is_lead(said: Sequence[str], lexicon: Lexicon) -> bool:
