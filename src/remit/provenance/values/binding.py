@@ -296,9 +296,11 @@ def _said(leaf: Leaf, kind: str, words: Words, grounds: Grounds, tool: str) -> t
 
 
 def _numbered(value: int, leaf: Leaf, words: Words, tool: str) -> tuple[int, int] | None:
-    """Where the words number the one thing of a tool, for an argument that is called by nothing: "merge pull request 12"."""
+    """Where the words number the one thing of a tool, for an argument called by nothing else: "merge pull request 12"."""
     things = name_words(tool)[1:]
-    if not things or not FUNCTION_WORDS.isdisjoint(things) or not name_stems(leaf.argument) <= UNSAYING:
+    if not things or not FUNCTION_WORDS.isdisjoint(things):
+        return None
+    if not name_stems(leaf.argument) - UNSAYING <= {stem(things[-1])}:
         return None
     return words.identifier_said(str(value), {stem(things[-1])})
 

@@ -15,7 +15,7 @@ from remit.core.regex import regex
 from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import ANY, base_of
 from remit.provenance.words.clause_parts import FROM, OBJECT, TO, Slot
-from remit.provenance.words.said_values import NAME, SaidValue
+from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.understood_clauses import ClauseRead
 from remit.provenance.words.vocabulary import COURTESIES, stem, word_stems
 
@@ -30,6 +30,11 @@ _PLAIN_LEAD_IN = regex(r"[\s\"'\u201c\u2018]*")
 _COMMA = regex(r"\s*,?\s*")
 _QUOTES = ("'", '"', "\u201d", "\u2019", "\u00bb", "`")
 _WORDS = regex(r"[^\W\d_][^\d_@/\\#+=.:]*")
+# What joins the members of a list, and words after which it is none.
+_JOINT = regex(r"[,;&\n/]|\b(?:and|or)\b")
+_TURN = regex(r"\b(?:now|instead|rather|no|not|make|but)\b")
+_DIGIT = regex(r"\d")
+_INNER = frozenset("@./\\_")
 _PLAIN_GAP = regex(r"[\s,;:(\"'\u201c\u2018]*")
 
 
@@ -75,6 +80,30 @@ def is_loose(slot: Slot, taken: Sequence[Slot], slots: Sequence[Slot], own: str)
 def _is_capital(value: SaidValue) -> bool:
     """Whether a name is told from words by its capital alone."""
     return value.text[:1].isupper() and _WORDS.fullmatch(value.text) is not None
+
+
+def is_beside(slot: Slot, taken: Slot, own: str) -> bool:
+    """Whether a value stands in one list with a value that was taken, so that it is for a further call."""
+    if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
+        return False
+    if slot.value.sort == NUMBER:
+        if not (slot.nouns or slot.value.listed == taken.value.listed):
+            return False
+    elif slot.value.sort != MOMENT:
+        left, right = sorted((slot.value, taken.value), key=lambda one: one.start)
+        between = own[left.end : right.start].lower()
+        if _JOINT.search(between) is None or _TURN.search(between) is not None:
+            return False
+    return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns
+
+
+def is_alike(left: str, right: str) -> bool:
+    """Whether two names are shaped alike, so that they may be of one list: by digits, or by the signs within or before them."""
+    if _DIGIT.search(left) and _DIGIT.search(right):
+        return True
+    if not _INNER.isdisjoint(left[1:-1]) or not _INNER.isdisjoint(right[1:-1]):
+        return not _INNER.intersection(left).isdisjoint(right)
+    return not _DIGIT.search(left + right) and left[:1].isalpha() == right[:1].isalpha()
 
 
 def is_composed(one: Argument, own: str) -> bool:

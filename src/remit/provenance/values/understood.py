@@ -18,8 +18,17 @@ from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, number_key, number_of
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
-from remit.provenance.values.clause_roles import is_composed, is_loose, is_moment_fitting, is_source, is_together
+from remit.provenance.values.clause_roles import (
+    is_alike,
+    is_beside,
+    is_composed,
+    is_loose,
+    is_moment_fitting,
+    is_source,
+    is_together,
+)
 from remit.provenance.values.grounds import Grounds
+from remit.provenance.words.clause_items import ORDINAL, QUOTE
 from remit.provenance.words.clause_parts import (
     AIM,
     AS,
@@ -28,15 +37,13 @@ from remit.provenance.words.clause_parts import (
     FROM,
     IN,
     OBJECT,
-    ORDINAL,
-    QUOTE,
     TO,
     WITH,
     Slot,
     Stray,
 )
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
-from remit.provenance.words.moments import is_said
+from remit.provenance.words.moments import MONTHS, is_said
 from remit.provenance.words.negation import NEGATING
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.understood_clauses import ClauseRead
@@ -176,7 +183,7 @@ class _Call:
         for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
             if is_loose(slot, taken, reading.slots, self._own) and not self._grounds.index.origins_of(slot.value.text):
                 return f"{slot.value.text!r} is not understood"
-            if self._is_missed(slot):
+            if self._is_missed(slot) or slot.value.text.lower() in MONTHS:
                 return f"the call leaves {slot.value.text!r} over"
             if slot.is_needed and not self._may_be_left(slot, taken):
                 return f"the call leaves {slot.value.text!r} over"
@@ -205,7 +212,10 @@ class _Call:
     def _may_be_left(self, slot: Slot, taken: list[Slot]) -> bool:
         """Whether a value is for a further call, or says no more than what was taken."""
         value, own = slot.value, self._lexicon.own
-        if any(_is_beside(slot, one) for one in taken) or (self._is_open and value.sort != NUMBER):
+        is_known = value.sort != NAME or self._grounds.index.seen_in(value.text) is not None
+        is_alike_one = is_known or any(is_alike(value.text, one.value.text) for one in taken)
+        is_listed = is_alike_one and any(is_beside(slot, one, self._own) for one in taken)
+        if is_listed or (self._is_open and value.sort != NUMBER):
             return True
         if value.sort == NUMBER and self._is_derived:
             return True
@@ -398,7 +408,12 @@ class _Call:
             for value in held:
                 if value and (f" {value} " in said or f" {value.lower()} " in said.lower()):
                     return f"{value!r} is spoken of elsewhere"
-            if is_telling or not sentence.is_open or all(one.end > sentence.end for one in readings):
+            if (
+                is_telling
+                or not sentence.is_open
+                or self._grounds.reader.is_polite(sentence)
+                or all(one.end > sentence.end for one in readings)
+            ):
                 continue
             for one in sentence.values:
                 # What an order names, too, adds nothing to it.
@@ -412,7 +427,8 @@ class _Call:
         for sentence in reader.others:
             if not any(0 <= one.zone[0] - sentence.end <= 1 or 0 <= sentence.start - one.end <= 1 for one in readings):
                 continue
-            for stray in reader.strays_beside(sentence, self._lexicon):
+            is_before = all(one.zone[0] >= sentence.end for one in readings)
+            for stray in reader.strays_beside(sentence, self._lexicon, is_before=is_before):
                 if not self._accounts_for(stray):
                     return f"{self._own[sentence.start : sentence.end].strip()[:80]!r} stands beside the order, and is not understood"
         return ""
@@ -481,12 +497,3 @@ def _is_at(slot: Slot, one: Argument) -> bool:
     assert one.span is not None, "only what the words say has a place"
     value = slot.value
     return (one.span[0] < value.end and value.start < one.span[1]) or value.text == str(one.value)
-
-
-def _is_beside(slot: Slot, taken: Slot) -> bool:
-    """Whether a value stands beside one that was taken, so that it is for a further call."""
-    if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
-        return False
-    if slot.value.sort == NUMBER and not (slot.nouns or slot.value.listed == taken.value.listed):
-        return False
-    return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns

@@ -28,10 +28,14 @@ QUOTATION = regex(
     r"|(?<![\w'])'([^'\n]{1,2000}(?:'\w[^'\n]*)*)'(?!\w)"
 )
 _SPELLED = regex(r"\w")
-_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`]+")
+_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`\u25a0]+")
 _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = regex(r"(?:'|\u2019)s$")
+# What an "s" belongs to, and the abbreviations whose full stop ends no sentence: "ticket no. 17".
+_CONTRACTED = frozenset({"it's", "let's"})
+_NUMBERING = frozenset({"no", "nr"})
+_DIGIT = regex(r"\d")
 _NUMBER = regex(
     r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>0,[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+|[0-9]+(?:\.[0-9]+)?|[0-9]+,[0-9]{1,2})"
     r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
@@ -161,11 +165,15 @@ def tokens_of(bare: str) -> tuple[Token, ...]:
     for found in _TOKEN.finditer(bare):
         text = found.group()
         lead = len(text) - len(text.lstrip(_LEADING))
-        text = _POSSESSIVE.sub("", text.strip(_LEADING).rstrip(_TRAILING))
+        text = text.strip(_LEADING).rstrip(_TRAILING)
+        text = text if text.lower().replace("\u2019", "'") in _CONTRACTED else _POSSESSIVE.sub("", text)
         if not _SPELLED.search(text):
             continue
         start = found.start() + lead
-        tokens.append(Token(text, start, start + len(text), not tokens or bool(_SENTENCE_END.search(bare[last:start]))))
+        gap = bare[last:start]
+        is_numbered = bool(tokens) and gap == ". " and tokens[-1].text.lower() in _NUMBERING and _DIGIT.search(text)
+        opens = not tokens or (_SENTENCE_END.search(gap) is not None and not is_numbered)
+        tokens.append(Token(text, start, start + len(text), opens))
         last = start + len(text)
     return tuple(tokens)
 

@@ -45,6 +45,8 @@ class Lexicon(Record):
     own: frozenset[str]
     # The stems of what it is called, and the names of its arguments as they are spelled.
     called: frozenset[str]
+    # The stems of the verbs that it is asked with.
+    verbs: frozenset[str]
     names: frozenset[str]
     # The stems of choices and of switches.
     chosen: frozenset[str]
@@ -192,6 +194,7 @@ def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
         nouns=things | own | (_PLACES if takes_path else frozenset()),
         own=own,
         called=called,
+        verbs=_stems((*name_words(tool.name)[:1], *(phrase.split()[0] for phrase in tool.asks if phrase.strip()))),
         names=frozenset(names),
         chosen=frozenset(chosen) - called,
         rests=rests,

@@ -32,6 +32,7 @@ from remit.provenance.words.moments import Moments, moments_in
 from remit.provenance.words.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.words.negation import negated_in
 from remit.provenance.words.references import references_in
+from remit.provenance.words.remarks import without_idle
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     DEFINITE,
@@ -75,7 +76,7 @@ class Words(Record):
     stems: frozenset[str]
     lower: frozenset[str]
     orders: frozenset[str] = frozenset()
-    # The own words with one space for each gap; where each token stands; the first that has a stem; where each ends.
+    # What was written, with one space for each gap; where each token stands; the first that has a stem; where each ends.
     spaced: str = ""
     places: dict[str, tuple[int, ...]] = {}
     first: dict[str, tuple[int, int]] = {}
@@ -371,9 +372,9 @@ def words_of_user(
     read = [
         blanked(text) if number in silent else own_words(text, effects, verbs) for number, text in enumerate(prompts)
     ]
-    own = "\n\n".join(read)[:PROMPT_CHARS_MAX]
+    written = "\n\n".join(read)[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
-    bare = take_quotes(own, {})
+    own, bare = without_idle(written, take_quotes(written, {}))
     tokens = tokens_of(take_references(bare, {}))
     negated = negated_in(bare, tokens)
     said, bare = _without(own, negated), _without(bare, negated)
@@ -400,7 +401,7 @@ def words_of_user(
         stems=frozenset(stem(part) for word in lowered for part in (word, *word.split("-"))),
         orders=frozenset(tokens[place].text for place in ordered) - elsewhere - names,
         lower=frozenset(part for word in lowered for part in (word, *word.split("-"))),
-        spaced=_SPACE.sub(" ", own),
+        spaced=_SPACE.sub(" ", written),
         places=_places_of(tokens, kept),
         ends=tuple([token.end for token in tokens]),
         first={stem(tokens[place].text): (tokens[place].start, tokens[place].end) for place in reversed(kept)},
