@@ -10,34 +10,34 @@ Rule 4: a value stands in the clause, or in what the clause points back to. Wher
         it, a person is asked.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import combinations
 
+from remit.core.limits.authority import Stakes
 from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, number_key, number_of
 from remit.provenance.origins.labels import Group, Observation
 from remit.provenance.origins.relations import is_participle
-from remit.provenance.values.clause_roles import is_composed, is_loose, is_moment_fitting, is_source, is_together
-from remit.provenance.values.grounds import Grounds
-from remit.provenance.words.clause_parts import (
-    AIM,
-    AS,
-    BY,
-    FOR,
-    FROM,
-    IN,
-    OBJECT,
-    ORDINAL,
-    QUOTE,
-    TO,
-    WITH,
-    Slot,
-    Stray,
+from remit.provenance.values.clause_roles import (
+    are_ends_told,
+    fits_choice,
+    fits_number,
+    fits_target,
+    is_barred,
+    is_composed,
+    is_loose,
+    is_moment_fitting,
+    is_source,
+    is_together,
 )
+from remit.provenance.values.grounds import Grounds
+from remit.provenance.words.clause_parts import ORDINAL, QUOTE, Slot, Stray
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.negation import NEGATING
+from remit.provenance.words.prepositions import AIM, AS, BY, FOR, FROM, IN, OBJECT, TO, WITH
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.understood_clauses import ClauseRead
 from remit.provenance.words.user_words import is_called_for
@@ -330,8 +330,9 @@ class _Call:
         """A value of the call that stands in another role than its argument takes, or elsewhere altogether."""
         # Whether the order falls on something else than what stands behind "in": "delete a.txt in /docs".
         has_object = any(slot.is_object and self._takes(slot.value) for slot in slots)
-        is_single = self._grounds.tool_words.needed[self._declaration.name] < 2
-        is_elsewhere = has_object or not is_single or not any(reading.things for reading in readings)
+        things = frozenset(thing for reading in readings for thing in reading.things)
+        is_elsewhere = has_object or not self._is_single or not things
+        placed: list[tuple[Argument, Slot]] = []
         for one in self._arguments:
             if isinstance(one.value, bool) or one.bound_by != "words" or one.span is None:
                 continue
@@ -343,8 +344,14 @@ class _Call:
             if not found:
                 if not self._is_a_word(one, readings):
                     return f"{str(one.value)!r} stands elsewhere"
-            elif not any(self._fits(slot, one, is_elsewhere) for slot in found):
+                if self._is_choice(one) and not self._is_led_in(one, readings):
+                    return f"{str(one.value)!r} stands in another role"
+            elif not any(self._fits(slot, one, things, has_object=has_object) for slot in found):
                 return f"{str(one.value)!r} stands in another role"
+            placed += [(one, found[0])] if found and not is_composed(one, self._own) else []
+        for (one, slot), (other, beside) in combinations(placed, 2):
+            if not are_ends_told(one, slot, other, beside):
+                return f"it is not told which is {_name_of(one)!r} and which {_name_of(other)!r}"
         for start, one in self._names.items():
             held = [slot for slot in slots if slot.value.start <= start < slot.value.end]
             inside = any(
@@ -357,6 +364,24 @@ class _Call:
                 return f"{held[0].value.text!r} stands in another role"
         return ""
 
+    @property
+    def _actions(self) -> frozenset[str]:
+        return self._grounds.tool_words.actions[self._declaration.name]
+
+    @property
+    def _is_single(self) -> bool:
+        return self._grounds.tool_words.needed[self._declaration.name] < 2
+
+    def _is_choice(self, one: Argument) -> bool:
+        return base_of(one.kind) == "enum" or _name_of(one) in self._lexicon.choosing
+
+    def _is_led_in(self, one: Argument, readings: Sequence[ClauseRead]) -> bool:
+        """Whether a choice in plain words stands behind what may lead it in; one that reads like any word is not looked at."""
+        assert one.span is not None, "only what the words say has a place"
+        start, end = one.span
+        found = [stray for reading in readings for stray in reading.strays if start <= stray.start < end]
+        return not found or any(fits_choice(stray.before, stray.beside, one) for stray in found)
+
     def _is_misplaced(self, one: Argument, slots: list[Slot], readings: Sequence[ClauseRead]) -> bool:
         """Whether a moment stands in another role, or the file and the folder of a path do not belong together."""
         if is_composed(one, self._own):
@@ -366,7 +391,7 @@ class _Call:
             return True  # It is a part of something else: "~2026-12-03".
         for is_clock in (True, False):  # The day and the time of a moment may stand apart.
             places = [slot for slot in held if bool(slot.value.told.minutes) == is_clock]
-            if places and not any(is_moment_fitting(slot, one) for slot in places):
+            if places and not any(is_moment_fitting(slot, one, self._actions) for slot in places):
                 return True
         return False
 
@@ -446,26 +471,36 @@ class _Call:
             for reading in readings
         )
 
-    def _fits(self, slot: Slot, one: Argument, is_elsewhere: bool) -> bool:  # noqa: FBT001
-        if slot.role in (OBJECT, AIM):
-            return slot.role == OBJECT
-        name = one.path.rpartition(".")[2].partition("[")[0]
-        called = name_stems(name)
-        nouns = (called | name_stems(one.kind.partition(":")[2])) - UNSAYING
-        is_beside = not nouns.isdisjoint(slot.nouns)
+    def _fits(self, slot: Slot, one: Argument, things: Set[str], *, has_object: bool) -> bool:
+        base = base_of(one.kind)
+        called = name_stems(_name_of(one))
+        is_beside = not ((called | name_stems(one.kind.partition(":")[2])) - UNSAYING).isdisjoint(slot.nouns)
+        if slot.role == AIM:
+            return False
         if slot.role == FROM:
             return is_beside or is_source(one) or "from" in name_words(self._declaration.name)
-        if slot.role == IN and self._declaration.name in self._grounds.tool_words.making:
+        if isinstance(one.value, (int, float)) or base in NUMBERS:
+            is_money = self._declaration.stakes is Stakes.MONEY
+            return fits_number(slot, one, is_money=is_money) and (slot.role != TO or not is_source(one))
+        if self._is_choice(one):
+            return fits_choice(slot.before, slot.nouns, one)
+        if is_barred(slot.before):
+            return False
+        if slot.role == OBJECT:
+            return True
+        is_turned_to = self._lexicon.is_telling or base in ("email", "who")
+        if not (has_object or is_turned_to) and not fits_target(
+            slot, one, things, self._actions, is_single=self._is_single
+        ):
             return False
         if slot.role == IN:
-            return is_beside or is_elsewhere
-        if slot.role == WITH and base_of(one.kind) in ("email", "who", ""):
+            return self._declaration.name not in self._grounds.tool_words.making
+        if slot.role == WITH and base in ("email", "who", ""):
             return True
-        if slot.role == AS and base_of(one.kind) == "path":
+        if slot.role == AS and base == "path":
             return True  # What is made is called so.
         if slot.role in (BY, WITH, AS):
-            is_measure = base_of(one.kind) in NUMBERS or slot.value.sort != "name"
-            return is_beside or is_measure or not called.isdisjoint(_CARRYING)
+            return is_beside or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
         return not is_source(one)
 
 
@@ -475,6 +510,10 @@ def _stems(texts: Iterable[str]) -> Iterator[str]:
         for word in (*name_words(text), *text.lower().split()):
             if word not in FUNCTION_WORDS and not ORDINAL.fullmatch(word):
                 yield stem(word)
+
+
+def _name_of(one: Argument) -> str:
+    return one.path.rpartition(".")[2].partition("[")[0]
 
 
 def _is_at(slot: Slot, one: Argument) -> bool:

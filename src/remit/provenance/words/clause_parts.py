@@ -16,6 +16,7 @@ from itertools import pairwise
 from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.negation import NEGATING
+from remit.provenance.words.prepositions import AIM, BOUNDS, FOR, IN, LEADS, OBJECT, PICKING, ROLES, TO
 from remit.provenance.words.said_values import MOMENT, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.vocabulary import (
@@ -33,21 +34,6 @@ from remit.provenance.words.vocabulary import (
     stem,
 )
 
-OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
-# What an order is good for: nothing in it is meant.
-AIM = "aim"
-# The sign of one kind of role for each preposition that is understood.
-_ROLES = {
-    **dict.fromkeys(("from",), FROM),
-    **dict.fromkeys(("to", "into", "onto", "towards", "toward"), TO),
-    "for": FOR,
-    "with": WITH,
-    **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
-    **dict.fromkeys(("by", "via", "using", "through"), BY),
-    "as": AS,
-}
-# These draw a line: a moment or a number follows, and nothing else.
-_BOUNDS = frozenset({"until", "till", "since", "before", "after"})
 # These say how or how soon, and change nothing.
 _IDLE_SAID = """
     please pls plz kindly thanks now today immediately completely fully entirely promptly quickly directly
@@ -96,6 +82,8 @@ _CUT = regex(r"[,;()\u2013\u2014]|\s-+\s|:(?=\s)")
 # Signs that part words, or stand on a value; any other is left over.
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
 QUOTE = "quote"
+# What leads a value in stands no further before it.
+_LEAD_WORDS_MAX = 12
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
 
@@ -112,6 +100,8 @@ class Slot(Record):
     # The word right before it, an article left out, and the signs between.
     lead: str = ""
     gap: str = ""
+    # The preposition that leads it in, or what picks it.
+    before: str = ""
 
 
 class Stray(Record):
@@ -125,6 +115,9 @@ class Stray(Record):
     is_sayable: bool = False
     # Whether it stands before the order, so that no record is picked by it.
     is_fronted: bool = False
+    # What leads it in, as a slot has it, and the stems of the words beside it.
+    before: str = ""
+    beside: frozenset[str] = frozenset()
 
 
 class Item(Record):
@@ -189,7 +182,7 @@ class ClausePart:
             if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
                 self.told.append((part[0].start, part[-1].end))
                 continue
-            if points_back or said[0] in _ROLES or said[0] in _BOUNDS:
+            if points_back or said[0] in ROLES or said[0] in BOUNDS:
                 while len(part) > 1 and part[0].text in _REQUESTING:
                     part = part[1:]
                 self.recall([*part, items[stop]], is_order=not self._is_report(part))
@@ -270,8 +263,8 @@ class ClausePart:
             return at + 1
         if item.text in LEADING_ON and self._lexicon.is_telling:
             return self._tell(items, at, len(items) - 1)
-        if item.text in ("a", "an") or item.text in _ROLES:
-            self._is_indefinite = item.text not in _ROLES
+        if item.text in ("a", "an") or item.text in ROLES:
+            self._is_indefinite = item.text not in ROLES
         if not self._is_understood(items, at):
             self._read_noun(items, at)
         return at + 1
@@ -282,7 +275,7 @@ class ClausePart:
         part = items[at + 1 : until]
         is_plain = all(
             not (one.is_plain or one.text in FUNCTION_WORDS)
-            or one.text in _ROLES
+            or one.text in ROLES
             or one.text in _ARTICLES
             or stem(one.text) in self._lexicon.nouns
             for one in part
@@ -328,7 +321,16 @@ class ClausePart:
         lead = _word_before(items, at)
         called, is_object = frozenset(nouns), role == OBJECT
         self.slots.append(
-            Slot(value, role, nouns=called, is_object=is_object, is_needed=is_needed, lead=lead, gap=before.gap)
+            Slot(
+                value,
+                role,
+                nouns=called,
+                is_object=is_object,
+                is_needed=is_needed,
+                lead=lead,
+                gap=before.gap,
+                before=led_in_by(items, at),
+            )
         )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
 
@@ -337,12 +339,12 @@ class ClausePart:
         word, ahead = items[at].text, items[at + 1]
         if word in _BACK:
             self.points_back = True
-        elif word in _ROLES:
+        elif word in ROLES:
             self._lead(word, items[at - 1].text if at else "")
         elif word in _PARTICLES:
             self._role = OBJECT if ahead.value is not None else self._role
             return ahead.text == "to" or (word == "back" and ahead.value is not None)
-        elif word in _BOUNDS and word not in _NAMING:
+        elif word in BOUNDS and word not in _NAMING:
             return _is_number(ahead) or (ahead.value is not None and ahead.value.sort == MOMENT)
         elif word in _BESIDE:
             return _BESIDE[word](items, at)
@@ -356,7 +358,7 @@ class ClausePart:
         """Take in a preposition, and the role that it gives to what follows; "all of the files" are files."""
         if (word == "of" and before in UNIVERSALS | PAIRS) or (word == "with" and before in _STARTING):
             return
-        self._role = _ROLES[word]
+        self._role = ROLES[word]
         # "for the delivery to AC-2", where "to" has told already who is paid.
         self._is_aim = self._is_aim and (word == "of" or any(slot.role == self._role for slot in self.slots))
         self._is_described = self._is_described and word in ("of", "from", "about", "in")
@@ -398,8 +400,17 @@ class ClausePart:
             return
         is_sayable = lexicon.is_telling and (self._is_said or item.text not in FUNCTION_WORDS or item.text in _SAYABLE)
         is_sayable = is_sayable or item.text in _GREETING or (at > 0 and stem(items[at - 1].text) in lexicon.texts)
+        beside = [one for one in (at - 1, at + 1) if one >= 0 and not items[max(at, one)].gap.strip()]
         self.strays.append(
-            Stray(item.text, item.start, item.end, stems, is_sayable and stems.isdisjoint(lexicon.chosen))
+            Stray(
+                item.text,
+                item.start,
+                item.end,
+                stems,
+                is_sayable=is_sayable and stems.isdisjoint(lexicon.chosen),
+                before=led_in_by(items, at),
+                beside=frozenset([stem(items[one].text) for one in beside if items[one].text]),
+            )
         )
 
     def _describes(self, items: list[Item], at: int) -> bool:
@@ -428,7 +439,7 @@ class ClausePart:
         before, after = items[at - 1].text if at else "", items[at + 1].text
         is_known = stem(after) in self._lexicon.nouns and not items[at + 1].gap.strip()
         value = items[at + 1].value
-        is_led = before in _ARTICLES or (before in _ROLES and value is not None and value.is_marked)
+        is_led = before in _ARTICLES or (before in ROLES and value is not None and value.is_marked)
         if self._role == IN and is_led and value is not None and not ORDINAL.fullmatch(items[at].text):
             self._is_aim = True  # "on the shelf 'Blue'"
             return True
@@ -459,6 +470,30 @@ def _word_before(items: list[Item], at: int) -> str:
     return items[at - 1].text if at > 0 else ""
 
 
+def led_in_by(items: list[Item], at: int) -> str:
+    """What leads an item in: the outer preposition before it, what picks it, a comma, or nothing.
+
+    "of" leads nothing in behind what it is a part of: "5 kg of malt", "all of A and B".
+    """
+    found, last, first = "", "", max(at - _LEAD_WORDS_MAX, 0)
+    while at > first and items[at - 1].value is None:
+        if _CUT.search(items[at].gap):
+            return found or ","
+        at -= 1
+        word = items[at].text
+        is_sign = word == "no" and at > 0 and items[at - 1].text not in LEADS | {""}
+        if word in PICKING and not (found or is_sign):
+            return word
+        if word in LEADS and last:
+            return f"{word} {last}"  # "as on"
+        is_whole = at > 0 and (items[at - 1].text in UNIVERSALS | PAIRS or (at > 1 and _is_number(items[at - 2])))
+        if word == "of" and is_whole:
+            return found
+        last = word if word in LEADS else ""
+        found = last if last and found in ("", "of") else found
+    return found or ("," if _CUT.search(items[at].gap) else "")
+
+
 def next_cut(items: list[Item], at: int) -> int:
     """The number of the item behind the next sign that parts clauses."""
     return next((one for one in range(at + 1, len(items)) if _CUT.search(items[one].gap)), len(items) - 1)
@@ -480,7 +515,7 @@ def _is_quote(item: Item) -> bool:
 def _is_reporting(items: list[Item], at: int) -> bool:
     """Whether the user is to be told of it; what is to be told first, or before something, holds the order back."""
     is_led = items[at].text in _REPORTING and items[at + 1].text in ("me", "us", "what")
-    return is_led and not any(ORDINAL.fullmatch(one.text) or one.text in _BOUNDS | {"first"} for one in items[at:])
+    return is_led and not any(ORDINAL.fullmatch(one.text) or one.text in BOUNDS | {"first"} for one in items[at:])
 
 
 _NOTHING = Item(-1, -1)

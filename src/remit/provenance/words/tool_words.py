@@ -55,8 +55,9 @@ class Lexicon(Record):
     is_mild: bool = False
     # Whether one of its arguments is a number.
     takes_numbers: bool = False
-    # What its texts are called.
+    # What its texts are called, and the arguments that take a choice.
     texts: frozenset[str] = frozenset()
+    choosing: frozenset[str] = frozenset()
 
 
 class ToolWords:
@@ -170,7 +171,7 @@ def _makes_folder(name: str) -> bool:
 def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
     """The nouns, choices and switches of a tool; `things` are the nouns of all tools."""
     own = _stems((*name_words(tool.name), *(word for phrase in tool.asks for word in _WORD.findall(phrase))))
-    chosen, names = set[str](), set[str]()
+    chosen, names, choosing = set[str](), set[str](), set[str]()
     takes_numbers = any(kind.partition(":")[0] in NUMBERS for _, kind in tool.control_args)
     for name, schema in _properties(tool.parameters, 0):
         names.add(name.lower())
@@ -180,6 +181,7 @@ def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
             chosen |= name_stems(name)
             continue
         own |= _stems(name_words(name))
+        choosing |= {name} if choices else set()
         for choice in choices if isinstance(choices, (list, tuple)) else ():
             chosen |= word_stems(choice) if isinstance(choice, str) else set()
     for _, kind in tool.control_args:
@@ -199,6 +201,7 @@ def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
         is_mild=tool.stakes is Stakes.NONE,
         takes_numbers=takes_numbers,
         texts=_stems(tool.payload_args),
+        choosing=frozenset(choosing),
     )
 
 

@@ -1,0 +1,33 @@
+"""Prepositions: the role that each gives to what stands behind it, and the one table of which may stand before what.
+
+Rule 1: a value binds only behind a preposition that the table has for its sort, or behind none. Any other preposition, and
+        what picks or counts out ("any", "every", "no"), asks.
+Rule 2: where the noun of the argument stands beside the value, any preposition that gives a role may stand before it; none
+        that draws a line, and nothing that picks.
+"""
+
+OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
+# What an order is good for: nothing in it is meant.
+AIM = "aim"
+# The role for each preposition that is understood.
+ROLES = {
+    **dict.fromkeys(("from",), FROM),
+    **dict.fromkeys(("to", "into", "onto", "towards", "toward"), TO),
+    "for": FOR,
+    "with": WITH,
+    **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
+    **dict.fromkeys(("by", "via", "using", "through"), BY),
+    "as": AS,
+}
+# These draw a line: a moment or a number follows, and nothing else.
+BOUNDS = frozenset({"until", "till", "since", "before", "after"})
+# These pick some of several, add to something, or deny.
+PICKING = frozenset({"any", "some", "another", "each", "every", "no"})
+LEADS = ROLES.keys() | BOUNDS
+
+# What may stand before an amount of money, any other number, and a choice.
+BEFORE_MONEY = frozenset({"", ",", "of", "for", "to", "at", "with"})
+BEFORE_NUMBERS = BEFORE_MONEY | {"by"}
+BEFORE_CHOICES = frozenset({"", "to", "into", "as"})
+# Of the prepositions of a place, those behind which a file has its folder.
+BEFORE_FOLDERS = frozenset({"", ",", "in", "inside", "within", "under", "on", "at", "from", "to", "into", "onto"})
