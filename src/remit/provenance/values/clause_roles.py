@@ -14,7 +14,8 @@ from collections.abc import Sequence, Set
 from remit.core.regex import regex
 from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import ANY, EMAIL, UNSAYING, base_of
-from remit.provenance.words.clause_parts import Slot
+from remit.provenance.values.call_account import name_of
+from remit.provenance.words.clause_items import Slot
 from remit.provenance.words.prepositions import (
     BEFORE_CHOICES,
     BEFORE_FOLDERS,
@@ -40,9 +41,9 @@ SOURCES = frozenset(map(stem, _SOURCE_NAMES.split()))
 _GOALS = frozenset(map(stem, _GOAL_NAMES.split()))
 _ENDS = frozenset(map(stem, _END_NAMES.split()))
 # Verbs of tools that give a thing another moment: "move it to Friday".
-_MOVING = frozenset(map(stem, "move reschedule postpone shift delay push extend defer".split()))
+_MOVING = frozenset(map(stem, ["move", "reschedule", "postpone", "shift", "delay", "push", "extend", "defer"]))
 # Verbs that give a thing another value: "change my password to".
-SETTING = frozenset(map(stem, "set change update reset rename switch turn".split()))
+SETTING = frozenset(map(stem, ["set", "change", "update", "reset", "rename", "switch", "turn"]))
 # What may stand right before a word that belongs to what is before it, and within a list.
 _PLAIN_LEAD_IN = regex(r"[\s\"'\u201c\u2018]*")
 _COMMA = regex(r"\s*,?\s*")
@@ -51,24 +52,19 @@ _WORDS = regex(r"[^\W\d_][^\d_@/\\#+=.:]*")
 _PLAIN_LEADS = frozenset({"", "on", "at", "for", "and", "is"})
 # What a choice may be called whatever its argument is, and what the words of an interval begin with: "every week".
 _NUMBERING = frozenset({"id", "number", "no", "nr"})
-_MODES = frozenset({stem("mode")})
+_MODES = frozenset(map(stem, ("mode", "access", "right", "permission")))
 _INTERVALS = frozenset({"every", "each"})
 _PLAIN_GAP = regex(r"[\s,;:(\"'\u201c\u2018]*")
 
 
-def _name_of(one: Argument) -> str:
-    """What an argument is called: the last part of its path."""
-    return one.path.rpartition(".")[2].partition("[")[0]
-
-
 def is_source(one: Argument) -> bool:
     """Whether an argument is called what takes where something comes from or begins."""
-    return not word_stems(_name_of(one)).isdisjoint(SOURCES)
+    return not word_stems(name_of(one)).isdisjoint(SOURCES)
 
 
 def is_moment_fitting(slot: Slot, one: Argument, actions: Set[str]) -> bool:
     """Whether a moment stands where the argument takes one; `actions` are the verbs of the tool."""
-    called, lead = word_stems(_name_of(one)), slot.lead
+    called, lead = word_stems(name_of(one)), slot.lead
     if _PLAIN_GAP.fullmatch(slot.gap) is None or slot.before in PICKING or " " in slot.before:
         return False
     if lead == FROM:
@@ -92,7 +88,7 @@ def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:
     if said is not None and said.caller and said.caller in _nouns_of(one):
         return not is_barred(lead)
     if lead in BOUNDS or lead == BY:
-        called = word_stems(_name_of(one))
+        called = word_stems(name_of(one))
         if stem(lead) in called or not called.isdisjoint(_ENDS):
             return True
     return lead in (BEFORE_MONEY if is_money else BEFORE_NUMBERS)
@@ -122,16 +118,16 @@ def fits_target(slot: Slot, one: Argument, things: Set[str], actions: Set[str], 
 
 
 def _nouns_of(one: Argument) -> frozenset[str]:
-    return (word_stems(_name_of(one)) | name_stems(one.kind.partition(":")[2])) - UNSAYING
+    return (word_stems(name_of(one)) | name_stems(one.kind.partition(":")[2])) - UNSAYING
 
 
 def are_ends_told(one: Argument, slot: Slot, other: Argument, beside: Slot) -> bool:
     """Whether the names of two arguments of one kind tell which value is for which, as the words put them."""
-    if slot.value.sort != beside.value.sort or one.kind != other.kind or _name_of(one) == _name_of(other):
+    if slot.value.sort != beside.value.sort or one.kind != other.kind or name_of(one) == name_of(other):
         return True
     if bool(EMAIL.fullmatch(str(one.value))) != bool(EMAIL.fullmatch(str(other.value))):
         return True
-    own, others = word_stems(_name_of(one)), word_stems(_name_of(other))
+    own, others = word_stems(name_of(one)), word_stems(name_of(other))
     if not (own - others).isdisjoint(slot.nouns) or not (others - own).isdisjoint(beside.nouns):
         return True
     if beside.role in (OBJECT, FROM) and slot.role not in (OBJECT, FROM):

@@ -13,12 +13,14 @@ Rule 5: a clause with a subject of its own, in brackets or behind a comma, a das
 from collections.abc import Callable
 from itertools import pairwise
 
-from remit.core.record import Record, replace
+from remit.core.record import replace
 from remit.core.regex import regex
+from remit.provenance.words.clause_items import CUT, Item, Slot, Stray, led_in_by
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.prepositions import AIM, BOUNDS, FOR, IN, LEADS, OBJECT, PICKING, ROLES, TO
+from remit.provenance.words.prepositions import AIM, BOUNDS, FOR, IN, OBJECT, ROLES, TO
 from remit.provenance.words.said_values import MOMENT, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
+from remit.provenance.words.units import UNITS, kin_of
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
     CURRENCIES,
@@ -50,6 +52,26 @@ _NAMING_SAID = "called named titled labelled id ids number ending ends starting 
 _NAMING = frozenset(_NAMING_SAID.split())
 _STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginning"})
 _CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
+# What is paid is called so.
+_PAYMENTS = frozenset(
+    [
+        "fee",
+        "fine",
+        "charge",
+        "payment",
+        "amount",
+        "sum",
+        "price",
+        "cost",
+        "deposit",
+        "rent",
+        "toll",
+        "tip",
+        "bonus",
+        "salary",
+        "refund",
+    ]
+)
 _PARTICLES = frozenset({"over", "back", "down"})
 WISHING = frozenset({"want", "need", "like", "wish", "have"})
 # Who tells something of the thing that an order points back to: the user, or the thing itself.
@@ -78,61 +100,12 @@ ORDINAL = regex(
     r"\d+(?:st|nd|rd|th)|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|.*ly|.*est|half|twice|double"
     r"|next|other|previous|former|latter"
 )
-_CUT = regex(r"[,;()\u2013\u2014]|\s-+\s|:(?=\s)")
 # Signs that part words, or stand on a value; any other is left over.
+_DASH = regex(r"\s?[-\u2013]\s?")
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
 QUOTE = "quote"
-# What leads a value in stands no further before it.
-_LEAD_WORDS_MAX = 12
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
-
-
-class Slot(Record):
-    """A value of a clause: its role, and the stems of the nouns beside it."""
-
-    value: SaidValue
-    role: str
-    nouns: frozenset[str]
-    is_object: bool = False
-    # Whether the call has to take it up; what an order points back to may hold more.
-    is_needed: bool = True
-    # The word right before it, an article left out, and the signs between.
-    lead: str = ""
-    gap: str = ""
-    # The preposition that leads it in, or what picks it.
-    before: str = ""
-
-
-class Stray(Record):
-    """A word that is not understood by itself."""
-
-    text: str
-    start: int
-    end: int
-    stems: frozenset[str] = frozenset()
-    # Whether a text may take it up, because it says nothing of the order itself.
-    is_sayable: bool = False
-    # Whether it stands before the order, so that no record is picked by it.
-    is_fronted: bool = False
-    # What leads it in, as a slot has it, and the stems of the words beside it.
-    before: str = ""
-    beside: frozenset[str] = frozenset()
-
-
-class Item(Record):
-    """A word or a value of a clause."""
-
-    start: int
-    end: int
-    # A word, in lower case, or a value.
-    text: str = ""
-    place: int = -1
-    value: SaidValue | None = None
-    # Whether it is a word in small letters.
-    is_plain: bool = False
-    # The signs between it and the item before it.
-    gap: str = ""
 
 
 class ClausePart:
@@ -166,13 +139,13 @@ class ClausePart:
 
     def lead_in(self, items: list[Item], *, points_back: bool) -> None:
         """Read what stands before the verb of an order."""
-        cuts = [at for at, one in enumerate(items) if at and _CUT.search(one.gap)]
+        cuts = [at for at, one in enumerate(items) if at and CUT.search(one.gap)]
         edges = [0, *cuts, *([len(items) - 1] if len(items) - 1 not in cuts else [])]
         for start, stop in pairwise(edges):
             part = items[start:stop]
             said = [one.text or (one.value.text.lower() if one.value is not None else "") for one in part]
             is_request = all(word in _REQUESTING for word in said)
-            if (is_request and (not _CUT.search(items[stop].gap) or SUBJECTS.isdisjoint(said))) or (
+            if (is_request and (not CUT.search(items[stop].gap) or SUBJECTS.isdisjoint(said))) or (
                 said[0] in _GREETING and all(one.value is not None for one in part[1:])
             ):
                 continue
@@ -240,7 +213,7 @@ class ClausePart:
         """Take in one item; gives back the number of the next one."""
         item = items[at]
         self._sign(item)
-        is_cut = _CUT.search(item.gap) is not None
+        is_cut = CUT.search(item.gap) is not None
         if is_cut:
             self._nouns = []
             self._is_said = self._is_said or (":" in item.gap and self._lexicon.is_telling)
@@ -302,7 +275,7 @@ class ClausePart:
             self.told.append((value.start, value.end))
             return
         if value.number is not None:
-            nouns |= value.number.names
+            nouns |= value.number.names | kin_of(value.number.unit)
         if after.text and not after.gap.strip(" \"'"):
             nouns |= {stem(after.text)} & lexicon.nouns
         if before.gap.endswith("(") and after.gap.startswith(
@@ -318,7 +291,12 @@ class ClausePart:
         is_idle = is_purpose or is_count or value.text.lower() in ("today", "tonight")
         role = AIM if self._is_aim and lexicon.own.isdisjoint(nouns) else self._role
         is_needed = not is_idle and role != AIM
-        lead = _word_before(items, at)
+        lead, gap, led = _word_before(items, at), before.gap, led_in_by(items, at)
+        if value.sort == MOMENT and self.slots and self.slots[-1].value.sort == MOMENT:
+            is_range = _DASH.fullmatch(gap) is not None and items[at - 1].value is self.slots[-1].value
+            if is_range or (lead == "and" and self.slots[-1].lead == "between"):
+                self.slots[-1] = replace(self.slots[-1], lead="from", before="from")
+                lead, gap, led = "to", " ", "to"
         called, is_object = frozenset(nouns), role == OBJECT
         self.slots.append(
             Slot(
@@ -328,8 +306,8 @@ class ClausePart:
                 is_object=is_object,
                 is_needed=is_needed,
                 lead=lead,
-                gap=before.gap,
-                before=led_in_by(items, at),
+                gap=gap,
+                before=led,
             )
         )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
@@ -377,6 +355,8 @@ class ClausePart:
                 self.things.append(stem(item.text))
             return
         is_open = item.text.isalpha() and item.text not in FUNCTION_WORDS and stems.isdisjoint(lexicon.chosen)
+        if item.text in _PAYMENTS and items[at + 1].text == "of" and _is_number(items[at + 2]):
+            return  # "a fee of 50 EUR"
         if is_open and self._role == FOR and self.slots:
             self._is_aim = True
             return
@@ -456,7 +436,7 @@ def _numbers(items: list[Item], at: int) -> bool:
 
 def _says_how_often(items: list[Item], at: int) -> bool:
     ahead = items[at + 1]
-    return at + 2 == len(items) or _CUT.search(ahead.gap) is not None or ahead.text in _IDLE | {"and"}
+    return at + 2 == len(items) or CUT.search(ahead.gap) is not None or ahead.text in _IDLE | {"and"}
 
 
 def _follows_number(items: list[Item], at: int) -> bool:
@@ -470,33 +450,9 @@ def _word_before(items: list[Item], at: int) -> str:
     return items[at - 1].text if at > 0 else ""
 
 
-def led_in_by(items: list[Item], at: int) -> str:
-    """What leads an item in: the outer preposition before it, what picks it, a comma, or nothing.
-
-    "of" leads nothing in behind what it is a part of: "5 kg of malt", "all of A and B".
-    """
-    found, last, first = "", "", max(at - _LEAD_WORDS_MAX, 0)
-    while at > first and items[at - 1].value is None:
-        if _CUT.search(items[at].gap):
-            return found or ","
-        at -= 1
-        word = items[at].text
-        is_sign = word == "no" and at > 0 and items[at - 1].text not in LEADS | {""}
-        if word in PICKING and not (found or is_sign):
-            return word
-        if word in LEADS and last:
-            return f"{word} {last}"  # "as on"
-        is_whole = at > 0 and (items[at - 1].text in UNIVERSALS | PAIRS or (at > 1 and _is_number(items[at - 2])))
-        if word == "of" and is_whole:
-            return found
-        last = word if word in LEADS else ""
-        found = last if last and found in ("", "of") else found
-    return found or ("," if _CUT.search(items[at].gap) else "")
-
-
 def next_cut(items: list[Item], at: int) -> int:
     """The number of the item behind the next sign that parts clauses."""
-    return next((one for one in range(at + 1, len(items)) if _CUT.search(items[one].gap)), len(items) - 1)
+    return next((one for one in range(at + 1, len(items)) if CUT.search(items[one].gap)), len(items) - 1)
 
 
 def _stray(item: Item) -> Stray:
@@ -506,6 +462,10 @@ def _stray(item: Item) -> Stray:
 
 def _is_number(item: Item) -> bool:
     return item.value is not None and item.value.sort == NUMBER
+
+
+def _is_moment(item: Item) -> bool:
+    return item.value is not None and item.value.sort == MOMENT
 
 
 def _is_quote(item: Item) -> bool:
@@ -522,11 +482,12 @@ _NOTHING = Item(-1, -1)
 # Words that are understood by what stands beside them.
 _BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     **dict.fromkeys(TIMES, _says_how_often),
-    **dict.fromkeys((*_CENTS, "percent"), _follows_number),
+    **dict.fromkeys((*_CENTS, "percent", *UNITS), _follows_number),
     **dict.fromkeys(("no", "nr"), _numbers),
     **dict.fromkeys(("first", "top"), lambda items, at: _is_number(items[at + 1])),
     # "with the text 'Hi'"
     **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
+    "between": lambda items, at: [_is_moment(one) for one in items[at + 1 : at + 4]] == [True, False, True],
     "that": lambda items, at: items[at + 1].text in _NAMING,
     "one": lambda items, at: items[at + 1].text != "of",
     "thank": lambda items, at: items[at + 1].text == "you",

@@ -34,6 +34,8 @@ _TURN = regex(r"[;:?=\u2013\u2014]|\s-+\s")
 _ADDED = regex(r"[,(]")
 _ENDED = regex(r"(?!\.\.|\u2026)[\s.!,)\"'*]*")
 _DENYING = frozenset({"no", "not", "never", "nope", "wait"})
+# Verbs that put a thing into a state.
+_PUTTING = frozenset({"turn", "switch", "set", "put"})
 _PARTED = regex(r"[-_]")
 _VISIBLE = regex(r"\S")
 
@@ -128,6 +130,31 @@ class Ordering:
         if said is None:
             said = self._stems_said[clause] = {one: place for place in self._said(clause) for one in self._stems(place)}
         return said
+
+    def state(self, tool: str, states: Collection[str], rivals: Collection[str]) -> tuple[int, int] | None:
+        """Where a clause of a tool puts its thing into a state, and into no rival one: right behind the verb, or at its end.
+
+        "turn on the alarm", "switch lamp L-1 off", "set the valve to open"; nothing else may speak of a state.
+        """
+        for clause in self._of(tool):
+            said = [place for place in self._said(clause) if self._lowered(place) in rivals]
+            verb, last = clause.start, clause.stop - 1
+            if self._lowered(verb) not in _PUTTING:
+                continue
+            ends = [
+                place
+                for place in said
+                if (place == verb + 1 and not self._is_dated(place + 1)) or (place == last and self._ends_there(last))
+            ]
+            others = [place for place in said if place not in ends and self._lowered(place) not in PREPOSITIONS]
+            if len(ends) == 1 and not others and self._lowered(ends[0]) in states:
+                token = self._words.tokens[ends[0]]
+                return token.start, token.end
+        return None
+
+    def _is_dated(self, place: int) -> bool:
+        """Whether a number or a date stands at a place: "set on 2026-12-03" puts nothing on."""
+        return place < len(self._words.tokens) and self._words.tokens[place].text[:1].isdecimal()
 
     def switch(self, tool: str, stems: Collection[str]) -> tuple[int, int] | None:
         """Where the clauses of a tool turn a switch on that is called by these stems, if the words speak of it once."""

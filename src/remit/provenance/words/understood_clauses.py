@@ -18,7 +18,8 @@ from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import QUOTATION
-from remit.provenance.words.clause_parts import LEADING_ON, QUOTE, SUBJECTS, ClausePart, Item, Slot, Stray
+from remit.provenance.words.clause_items import Item, Slot, Stray
+from remit.provenance.words.clause_parts import LEADING_ON, QUOTE, SUBJECTS, ClausePart
 from remit.provenance.words.moments import moments_in
 from remit.provenance.words.said_values import MOMENT, NAME, SaidValue, values_between
 from remit.provenance.words.tool_words import Lexicon

@@ -63,6 +63,9 @@ SUMS = frozenset({"sum", "total", "altogether", "combined"})
 DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
 PERCENTS = frozenset({"percent", "percentage", "%"})
 
+# States of a thing, each with its opposite.
+STATES = {"on": "off", "off": "on", "open": "shut", "shut": "open", "closed": "open"}
+
 # What stands before a noun that already exists, so the word after it is a thing and not something to be done.
 DEFINITE = frozenset(
     {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
