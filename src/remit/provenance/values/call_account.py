@@ -23,6 +23,7 @@ from remit.provenance.words.said_values import MOMENT, SaidValue
 from remit.provenance.words.user_words import COUNTED, is_called_for
 from remit.provenance.words.vocabulary import (
     DIFFERENCES,
+    FUNCTION_WORDS,
     PERCENTS,
     SUMS,
     SUPERLATIVES,

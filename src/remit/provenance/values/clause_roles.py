@@ -20,9 +20,11 @@ from remit.provenance.words.prepositions import (
     BEFORE_CHOICES,
     BEFORE_FOLDERS,
     BEFORE_MONEY,
+    BEFORE_NAMED_CHOICES,
     BEFORE_NUMBERS,
     BOUNDS,
     BY,
+    FAR,
     FROM,
     OBJECT,
     PICKING,
@@ -86,7 +88,7 @@ def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:
     """Whether a number stands behind what may lead in its argument: an amount, or any other number."""
     lead, said = slot.before, slot.value.number
     if said is not None and said.caller and said.caller in _nouns_of(one):
-        return not is_barred(lead)
+        return not is_barred(lead) and lead not in FAR
     if lead in BOUNDS or lead == BY:
         called = word_stems(name_of(one))
         if stem(lead) in called or not called.isdisjoint(_ENDS):
@@ -99,7 +101,7 @@ def fits_choice(before: str, beside: Set[str], one: Argument) -> bool:
     if before in _INTERVALS and str(one.value).endswith("ly"):
         return True
     if not beside.isdisjoint(_nouns_of(one) | _MODES):
-        return not is_barred(before)
+        return before in BEFORE_NAMED_CHOICES
     return before in BEFORE_CHOICES
 
 
@@ -109,7 +111,7 @@ def fits_target(slot: Slot, one: Argument, things: Set[str], actions: Set[str], 
     `things` are the nouns on which the order falls without a value: "dump the tank in TK-7" names no tank.
     """
     nouns = _nouns_of(one)
-    is_set = slot.role == TO and not actions.isdisjoint(SETTING)
+    is_set = slot.role == TO and not (actions.isdisjoint(SETTING) and word_stems(name_of(one)).isdisjoint(_GOALS))
     if is_set or not nouns.isdisjoint(slot.nouns) or (slot.role == WITH and slot.lead in _NUMBERING):
         return True
     if nouns and things:

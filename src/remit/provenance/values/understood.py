@@ -34,9 +34,10 @@ from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.clause_items import Slot
 from remit.provenance.words.clause_parts import QUOTE
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
-from remit.provenance.words.prepositions import AIM, AS, BY, FOR, FROM, IN, OBJECT, TO, WITH
+from remit.provenance.words.prepositions import AIM, AS, BY, FAR, FOR, FROM, IN, OBJECT, TO, WITH
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER
 from remit.provenance.words.understood_clauses import ClauseRead
+from remit.provenance.words.units import UNITS
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     SUPERLATIVES,
@@ -148,7 +149,7 @@ class _Call(CallAccount):
     def out_of_role(self, slots: list[Slot], readings: Sequence[ClauseRead]) -> str:
         """A value of the call that stands in another role than its argument takes, or elsewhere altogether."""
         # Whether the order falls on something else than what stands behind "in": "delete a.txt in /docs".
-        has_object = any(slot.is_object and self._takes(slot.value) for slot in slots)
+        objects = [slot.value.sort for slot in slots if slot.is_object and self._takes(slot.value)]
         things = frozenset(thing for reading in readings for thing in reading.things)
         placed: list[tuple[Argument, Slot]] = []
         for one in self._arguments:
@@ -165,13 +166,13 @@ class _Call(CallAccount):
                     return f"{str(one.value)!r} stands elsewhere"
                 if self._is_choice(one) and not self._is_led_in(one, readings):
                     return f"{str(one.value)!r} stands in another role"
-            elif not any(self._fits(slot, one, things, has_object=has_object) for slot in found):
+            elif not any(self._fits(slot, one, things, objects) for slot in found):
                 return f"{str(one.value)!r} stands in another role"
             placed += [(one, found[0])] if found and not is_composed(one, self._own) else []
         for (one, slot), (other, beside) in combinations(placed, 2):
             if not are_ends_told(one, slot, other, beside):
                 return f"it is not told which is {name_of(one)!r} and which {name_of(other)!r}"
-        return self._named_elsewhere(slots, readings, is_elsewhere=has_object or not self._is_single or not things)
+        return self._named_elsewhere(slots, readings, is_elsewhere=bool(objects) or not self._is_single or not things)
 
     def _named_elsewhere(self, slots: list[Slot], readings: Sequence[ClauseRead], *, is_elsewhere: bool) -> str:
         """A record whose name stands in another role than its argument takes, or elsewhere altogether."""
@@ -274,7 +275,8 @@ class _Call(CallAccount):
             for reading in readings
         )
 
-    def _fits(self, slot: Slot, one: Argument, things: Set[str], *, has_object: bool) -> bool:
+    def _fits(self, slot: Slot, one: Argument, things: Set[str], objects: Sequence[str]) -> bool:
+        """Whether a slot may give an argument; the order falls on `things` that have no value, or on values of these sorts."""
         base = base_of(one.kind)
         called = name_stems(name_of(one))
         is_beside = not ((called | name_stems(one.kind.partition(":")[2])) - UNSAYING).isdisjoint(slot.nouns)
@@ -293,19 +295,19 @@ class _Call(CallAccount):
             return True
         words = self._grounds.tool_words
         is_turned_to = self._lexicon.is_telling or base in ("email", "who") or self._declaration.name in words.preparing
-        if not (has_object or is_turned_to) and not fits_target(
-            slot, one, things, self._actions, is_single=self._is_single
-        ):
+        is_placed = bool(objects) or is_turned_to
+        if not is_placed and not fits_target(slot, one, things, self._actions, is_single=self._is_single):
             return False
-        if slot.role == IN:
-            return self._declaration.name not in words.making
-        if slot.role == WITH and base in ("email", "who", ""):
+        # "wire 75 EUR in AC-77"; a thing may be put in another one.
+        is_sum = {*objects} == {NUMBER} and not (things or is_turned_to)
+        if not is_beside and (slot.before in FAR or (is_sum and slot.before == IN)):
+            return False
+        # What is made is called as is told; a person is turned to with something.
+        if (slot.role == WITH and base in ("email", "who", "")) or (slot.role == AS and base == "path"):
             return True
-        if slot.role == AS and base == "path":
-            return True  # What is made is called so.
         if slot.role in (BY, WITH, AS):
             return is_beside or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
-        return not is_source(one)
+        return self._declaration.name not in words.making if slot.role == IN else not is_source(one)
 
 
 def _is_at(slot: Slot, one: Argument) -> bool:
@@ -318,6 +320,8 @@ def _is_beside(slot: Slot, taken: Slot) -> bool:
     """Whether a value stands beside one that was taken, so that it is for a further call."""
     if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
         return False
+    if slot.value.number is not None and slot.value.number.unit in UNITS:
+        return False  # "two weeks and three days"
     if slot.value.sort == NUMBER and not (slot.nouns or slot.value.listed == taken.value.listed):
         return False
     return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns

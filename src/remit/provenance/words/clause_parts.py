@@ -275,14 +275,15 @@ class ClausePart:
             self.told.append((value.start, value.end))
             return
         if value.number is not None:
-            nouns |= value.number.names | kin_of(value.number.unit)
+            nouns |= value.number.names
         if after.text and not after.gap.strip(" \"'"):
             nouns |= {stem(after.text)} & lexicon.nouns
         if before.gap.endswith("(") and after.gap.startswith(
             ")"
         ):  # It says again what stands before: "half of it (5)".
             del self.strays[self._restated :]
-        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns)
+        kin = kin_of(value.number.unit) if value.number is not None else frozenset()
+        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns | kin)
         is_count = (
             value.sort == NUMBER
             and not lexicon.takes_numbers

@@ -142,9 +142,7 @@ class Ordering:
             if self._lowered(verb) not in _PUTTING:
                 continue
             ends = [
-                place
-                for place in said
-                if (place == verb + 1 and not self._is_dated(place + 1)) or (place == last and self._ends_there(last))
+                place for place in said if self._is_particle(verb, place) or (place == last and self._ends_there(last))
             ]
             others = [place for place in said if place not in ends and self._lowered(place) not in PREPOSITIONS]
             if len(ends) == 1 and not others and self._lowered(ends[0]) in states:
@@ -152,9 +150,11 @@ class Ordering:
                 return token.start, token.end
         return None
 
-    def _is_dated(self, place: int) -> bool:
-        """Whether a number or a date stands at a place: "set on 2026-12-03" puts nothing on."""
-        return place < len(self._words.tokens) and self._words.tokens[place].text[:1].isdecimal()
+    def _is_particle(self, verb: int, place: int) -> bool:
+        """Whether a word belongs to the verb right before it: "turn on the alarm", and not "set on 2026-12-03"."""
+        tokens = self._words.tokens
+        is_dated = place + 1 < len(tokens) and tokens[place + 1].text[:1].isdecimal()
+        return place == verb + 1 and self._lowered(place) in ("on", "off") and not is_dated
 
     def switch(self, tool: str, stems: Collection[str]) -> tuple[int, int] | None:
         """Where the clauses of a tool turn a switch on that is called by these stems, if the words speak of it once."""
@@ -195,6 +195,8 @@ class Ordering:
         before = place - 1
         if before == verb or _ADDED.search(self._gap(place)):
             return True
+        if self._lowered(before) == "to" and self._lowered(verb) in _PUTTING:
+            return before - 1 > verb and (self._is_name(before - 1) or self._is_plain(before - 1))
         if self._lowered(before) not in _LEADING_IN:
             return _VISIBLE.search(self._gap(place)) is not None or self._is_name(before)
         if self._lowered(before) in ("it", "them"):

@@ -2,8 +2,8 @@
 
 Rule 1: a value binds only behind a preposition that the table has for its sort, or behind none. Any other preposition, and
         what picks or counts out ("any", "every", "no"), asks.
-Rule 2: where the noun of the argument stands beside the value, any preposition that gives a role may stand before it; none
-        that draws a line, and nothing that picks.
+Rule 2: where the noun of the argument stands beside the value, more prepositions may stand before it; none that draws a
+        line, and nothing that picks.
 """
 
 OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
@@ -25,9 +25,12 @@ BOUNDS = frozenset({"until", "till", "since", "before", "after"})
 PICKING = frozenset({"any", "some", "another", "each", "every", "no"})
 LEADS = ROLES.keys() | BOUNDS
 
-# What may stand before an amount of money, any other number, and a choice.
+# What may stand before an amount of money, any other number, a choice, and a choice beside its noun.
 BEFORE_MONEY = frozenset({"", ",", "of", "for", "to", "at", "with"})
 BEFORE_NUMBERS = BEFORE_MONEY | {"by"}
 BEFORE_CHOICES = frozenset({"", "to", "into", "as"})
+BEFORE_NAMED_CHOICES = BEFORE_CHOICES | {",", "with", "in", "of", "for", "at", "on", "using"}
+# Prepositions behind which a target stands only beside its noun.
+FAR = frozenset({"under", "within", "toward", "towards", "through", "inside"})
 # Of the prepositions of a place, those behind which a file has its folder.
 BEFORE_FOLDERS = frozenset({"", ",", "in", "inside", "within", "under", "on", "at", "from", "to", "into", "onto"})

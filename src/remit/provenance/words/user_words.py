@@ -59,6 +59,8 @@ _SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
 _NAMING = frozenset({"called", "named"})
 # What an argument is called that takes how many there shall be.
 COUNTED = frozenset({"count", "quantity", "qty"})
+# Plurals that last, and are no things.
+_SPANS = frozenset({"nights", "months", "years"})
 _ADDRESSING = PREPOSITIONS | PAIRS
 _SPACE = regex(r"\s+")
 _VISIBLE = regex(r"\S")
@@ -343,7 +345,7 @@ def _is_count_of(said: NumberSaid, argument: str) -> bool:
 def _counts(said: NumberSaid, argument: str) -> bool:
     """Whether a number counts things, for an argument that is called a count: "4 seats" for `count`."""
     unit = said.unit.lower()
-    is_plural = unit.endswith("s") and unit not in CURRENCIES and unit not in UNITS
+    is_plural = unit.endswith("s") and unit not in CURRENCIES and unit not in UNITS and unit not in _SPANS
     return is_plural and not said.caller and not COUNTED.isdisjoint(name_words(argument))
 
 
