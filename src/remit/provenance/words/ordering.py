@@ -142,13 +142,18 @@ class Ordering:
             if self._lowered(verb) not in _PUTTING:
                 continue
             ends = [
-                place for place in said if self._is_particle(verb, place) or (place == last and self._ends_there(last))
+                place for place in said if self._is_particle(verb, place) or (place == last and self._is_put(place))
             ]
             others = [place for place in said if place not in ends and self._lowered(place) not in PREPOSITIONS]
             if len(ends) == 1 and not others and self._lowered(ends[0]) in states:
                 token = self._words.tokens[ends[0]]
                 return token.start, token.end
         return None
+
+    def _is_put(self, place: int) -> bool:
+        """Whether a state ends its sentence, led in by nothing but "to": "set the valve to open", and not "from open"."""
+        before = self._lowered(place - 1)
+        return self._ends_there(place) and (before not in FUNCTION_WORDS or before in ("to", "it", "them"))
 
     def _is_particle(self, verb: int, place: int) -> bool:
         """Whether a word belongs to the verb right before it: "turn on the alarm", and not "set on 2026-12-03"."""
