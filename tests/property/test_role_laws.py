@@ -89,7 +89,16 @@ def test_a_choice_binds_only_behind_what_may_lead_it_in_or_beside_its_noun(trade
                 continue
             prompt = f"{verb} {thing} {value} {form}."
             assert not passes(prompt, rank, **{thing: value, argument: choice}), prompt
-    for form in (", our {c}", ", {c}", " under {a} {c}", " before {a} {c}", " with any {a} {c}", " from {a} {c}"):
+    for form in (
+        ", our {c}",
+        ", {c}",
+        " under {a} {c}",
+        " before {a} {c}",
+        " with any {a} {c}",
+        " from {a} {c}",
+        " as non-{c}",
+        " to un-{c}",
+    ):
         prompt = f"{verb} {thing} {value}{form.format(a=argument, c=choices[1])}."
         assert not passes(prompt, rank, **{thing: value, argument: choices[1]}), prompt
     for form in (
@@ -114,6 +123,8 @@ def test_what_stands_in_a_place_is_what_an_order_falls_on_only_where_its_noun_sa
             f"{verb} {thing} {other} {word} {thing} {value}.",
         ):
             assert not passes(prompt, act, **{thing: value}), prompt
+    for word in ("just", "now", "instead"):
+        assert not passes(f"{verb} {thing} {value}9 {word} {value}.", act, **{thing: value}), word
     for word in ("in", "on", "to", "for", "of", "into"):
         prompt = f"{verb} everything {word} {value}."
         assert not passes(prompt, act, **{thing: value}), prompt

@@ -24,6 +24,7 @@ from remit.provenance.words.prepositions import (
     BEFORE_NUMBERS,
     BOUNDS,
     BY,
+    CORRECTING,
     FAR,
     FROM,
     OBJECT,
@@ -81,7 +82,7 @@ def is_moment_fitting(slot: Slot, one: Argument, actions: Set[str]) -> bool:
 
 def is_barred(before: str) -> bool:
     """Whether what leads a value in draws a line, picks, or is more than one preposition: no target stands behind it."""
-    return before in BOUNDS | PICKING or " " in before
+    return before in BOUNDS | PICKING | CORRECTING or " " in before
 
 
 def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:

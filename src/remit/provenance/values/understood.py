@@ -44,6 +44,7 @@ from remit.provenance.words.vocabulary import (
     name_stems,
     name_words,
     stem,
+    word_stems,
 )
 
 _SUPERLATIVES = frozenset(map(stem, SUPERLATIVES))
@@ -204,7 +205,10 @@ class _Call(CallAccount):
         assert one.span is not None, "only what the words say has a place"
         start, end = one.span
         found = [stray for reading in readings for stray in reading.strays if start <= stray.start < end]
-        return not found or any(fits_choice(stray.before, stray.beside, one) for stray in found)
+        wanted = word_stems(str(one.value))
+        return not found or any(
+            stray.stems <= wanted and fits_choice(stray.before, stray.beside, one) for stray in found
+        )
 
     def _is_misplaced(self, one: Argument, slots: list[Slot], readings: Sequence[ClauseRead]) -> bool:
         """Whether a moment stands in another role, or the file and the folder of a path do not belong together."""
@@ -288,7 +292,8 @@ class _Call(CallAccount):
             is_money = self._declaration.stakes is Stakes.MONEY
             return fits_number(slot, one, is_money=is_money) and (slot.role != TO or not is_source(one))
         if self._is_choice(one):
-            return fits_choice(slot.before, slot.nouns, one)
+            is_whole = word_stems(slot.value.text) == word_stems(str(one.value))  # "as non-reader"
+            return is_whole and fits_choice(slot.before, slot.nouns, one)
         if is_barred(slot.before):
             return False
         if slot.role == OBJECT:
@@ -298,9 +303,10 @@ class _Call(CallAccount):
         is_placed = bool(objects) or is_turned_to
         if not is_placed and not fits_target(slot, one, things, self._actions, is_single=self._is_single):
             return False
-        # "wire 75 EUR in AC-77"; a thing may be put in another one.
+        # "wire 75 EUR in AC-77", "drain 50 l into TK-7"; a thing may be put in another one, and money into an account.
         is_sum = {*objects} == {NUMBER} and not (things or is_turned_to)
-        if not is_beside and (slot.before in FAR or (is_sum and slot.before == IN)):
+        places = {"in"} if self._declaration.stakes is Stakes.MONEY else {"in", "into", "onto"}
+        if not is_beside and (slot.before in FAR or (is_sum and slot.before in places)):
             return False
         # What is made is called as is told; a person is turned to with something.
         if (slot.role == WITH and base in ("email", "who", "")) or (slot.role == AS and base == "path"):

@@ -2,9 +2,8 @@
 
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.words.prepositions import LEADS, PICKING
+from remit.provenance.words.prepositions import CORRECTING, LEADS, PICKING, WHOLES
 from remit.provenance.words.said_values import NUMBER, SaidValue
-from remit.provenance.words.vocabulary import PAIRS, UNIVERSALS
 
 # Signs that part clauses.
 CUT = regex(r"[,;()\u2013\u2014]|\s-+\s|:(?=\s)")
@@ -74,11 +73,12 @@ def led_in_by(items: list[Item], at: int) -> str:
         at -= 1
         word = items[at].text
         is_sign = word == "no" and at > 0 and items[at - 1].text not in LEADS | {""}
-        if word in PICKING and not (found or is_sign):
+        is_other = word in CORRECTING and at > 0 and items[at - 1].value is not None
+        if (is_other or (word in PICKING and not is_sign)) and not found:
             return word
         if word in LEADS and last:
             return last if word == "in" else f"{word} {last}"  # "book it in on", "as on"
-        if word == "of" and at > 0 and (items[at - 1].text in UNIVERSALS | PAIRS or _is_measured(items, at - 1)):
+        if word == "of" and at > 0 and (items[at - 1].text in WHOLES or _is_measured(items, at - 1)):
             return found
         last = word if word in LEADS else ""
         found = last if last and found in ("", "of") else found

@@ -17,7 +17,7 @@ from remit.core.record import replace
 from remit.core.regex import regex
 from remit.provenance.words.clause_items import CUT, Item, Slot, Stray, led_in_by
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.prepositions import AIM, BOUNDS, FOR, IN, OBJECT, ROLES, TO
+from remit.provenance.words.prepositions import AIM, BEFORE_RANGES, BOUNDS, FOR, IN, OBJECT, ROLES, TO, WHOLES
 from remit.provenance.words.said_values import MOMENT, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.units import UNITS, kin_of
@@ -294,7 +294,8 @@ class ClausePart:
         is_needed = not is_idle and role != AIM
         lead, gap, led = _word_before(items, at), before.gap, led_in_by(items, at)
         if value.sort == MOMENT and self.slots and self.slots[-1].value.sort == MOMENT:
-            is_range = _DASH.fullmatch(gap) is not None and items[at - 1].value is self.slots[-1].value
+            is_open = self.slots[-1].before in BEFORE_RANGES
+            is_range = is_open and _DASH.fullmatch(gap) is not None and items[at - 1].value is self.slots[-1].value
             if is_range or (lead == "and" and self.slots[-1].lead == "between"):
                 self.slots[-1] = replace(self.slots[-1], lead="from", before="from")
                 lead, gap, led = "to", " ", "to"
@@ -335,7 +336,7 @@ class ClausePart:
 
     def _lead(self, word: str, before: str) -> None:
         """Take in a preposition, and the role that it gives to what follows; "all of the files" are files."""
-        if (word == "of" and before in UNIVERSALS | PAIRS) or (word == "with" and before in _STARTING):
+        if (word == "of" and before in WHOLES) or (word == "with" and before in _STARTING):
             return
         self._role = ROLES[word]
         # "for the delivery to AC-2", where "to" has told already who is paid.
@@ -356,7 +357,8 @@ class ClausePart:
                 self.things.append(stem(item.text))
             return
         is_open = item.text.isalpha() and item.text not in FUNCTION_WORDS and stems.isdisjoint(lexicon.chosen)
-        if item.text in _PAYMENTS and items[at + 1].text == "of" and _is_number(items[at + 2]):
+        is_sum = item.text in _PAYMENTS and items[at + 1].text == "of" and _is_number(items[at + 2])
+        if is_sum and led_in_by(items, at) == "":
             return  # "a fee of 50 EUR"
         if is_open and self._role == FOR and self.slots:
             self._is_aim = True

@@ -23,6 +23,10 @@ ROLES = {
 BOUNDS = frozenset({"until", "till", "since", "before", "after"})
 # These pick some of several, add to something, or deny.
 PICKING = frozenset({"any", "some", "another", "each", "every", "no"})
+# These correct what stands before them, right behind a value: "A-1, now A-2", "A-1 just A-2".
+CORRECTING = frozenset({"just", "now", "again", "instead"})
+# What "of" makes no place of: "all of A and B".
+WHOLES = frozenset({"all", "each", "every", "both"})
 LEADS = ROLES.keys() | BOUNDS
 
 # What may stand before an amount of money, any other number, a choice, and a choice beside its noun.
@@ -32,5 +36,7 @@ BEFORE_CHOICES = frozenset({"", "to", "into", "as"})
 BEFORE_NAMED_CHOICES = BEFORE_CHOICES | {",", "with", "in", "of", "for", "at", "on", "using"}
 # Prepositions behind which a target stands only beside its noun.
 FAR = frozenset({"under", "within", "toward", "towards", "through", "inside"})
+# What may stand before "10:00-11:00".
+BEFORE_RANGES = frozenset({"", ",", "on", "at", "for", "from"})
 # Of the prepositions of a place, those behind which a file has its folder.
 BEFORE_FOLDERS = frozenset({"", ",", "in", "inside", "within", "under", "on", "at", "from", "to", "into", "onto"})
