@@ -1,4 +1,4 @@
-"""Clause roles: where the ends of a range, the moments and the paths of a call stand in the clause that orders it.
+"""Clause roles: where the numbers, choices, targets, ends, moments and paths of a call stand in the clause that orders it.
 
 Rule 1: what stands behind "from" is for an argument that is called a source or a beginning, what stands behind "to" is for
         none of those. Where the name of an argument tells neither, the order asks.
@@ -6,7 +6,9 @@ Rule 2: a moment is the day of a call where "on", "at", "for" or nothing leads i
         "by", is for an argument that is called an end. Anything else beside it, "the day after", makes another day of it.
 Rule 3: a file and a folder make one path only where both stand in one clause and belong together by their place: the folder
         behind the file, or before all of them, and no other folder of the same role between them.
-Rule 4: a word with a capital, in brackets, behind a sign or "and", is a name only in a list with a name that the call takes.
+Rule 4: a number, a choice and a target stand behind what the table of prepositions lets stand before them. A place is no
+        target where the order falls on a thing of its noun: "dump the tank in TK-7".
+Rule 5: a word with a capital, in brackets, behind a sign or "and", is a name only in a list with a name that the call takes.
 """
 
 from collections.abc import Sequence, Set

@@ -5,7 +5,8 @@ Rule 1: every value of the clause is taken up, by an argument, by the record tha
 Rule 2: every word is understood, or the call accounts for it: a choice that it makes, the end of an order that picked a
         record, the name of one, what a look-up was asked, or what its text says.
 Rule 3: a value binds in its role. What stands behind "from" binds only arguments that are called so or stand beside their
-        noun; what stands behind "in" or "of" only where the order falls on something else than that.
+        noun; what stands in a place only where the order falls on something else than that; anything else as the table of
+        prepositions has it. Two values of one kind bind two arguments only where names or nouns tell which is whose.
 Rule 4: a value stands in the clause, or in what the clause points back to. Where anything else that is no order speaks of
         it, a person is asked.
 """
