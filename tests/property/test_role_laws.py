@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
-from remit.provenance.words.units import UNITS, in_other_units, name_of
+from remit.provenance.words.units import UNITS, in_other_units, unit_name
 from tests.unit.provenance.office import declared, parameters
 
 # A verb, the thing that it falls on, an identifier of that, and a choice among three with what it is called.
@@ -242,7 +242,7 @@ def test_a_folder_and_a_day_stand_behind_what_may_lead_them_in() -> None:
 def test_a_measure_in_another_unit_is_exactly_the_same(number: Decimal, unit: str) -> None:
     dimension, size = UNITS[unit]
     found = {name: made for made, name in in_other_units(number, unit)}
-    assert found[name_of(unit)] == number
+    assert found[unit_name(unit)] == number
     for name, made in found.items():
         assert UNITS[name][0] == dimension
         assert Fraction(made) * UNITS[name][1] == Fraction(number) * size
@@ -278,8 +278,8 @@ def test_a_unit_is_read_however_it_is_spelled_and_never_another_measure() -> Non
                 assert not passes(prompt, act, **{thing: "XQ-3", argument: number}), prompt
         for other, _, _, spelled in MEASURES:
             if (
-                UNITS[name_of(other.partition("_")[2] or other)][0]
-                != UNITS[name_of(argument.partition("_")[2] or argument)][0]
+                UNITS[unit_name(other.partition("_")[2] or other)][0]
+                != UNITS[unit_name(argument.partition("_")[2] or argument)][0]
             ):
                 for spelling in spelled:
                     assert not passes(

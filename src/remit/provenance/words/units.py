@@ -42,7 +42,7 @@ SPOKEN = regex(rf"\b(half an|an?|{'|'.join(COUNTS)})\s({_TIMES})\b(?!\s+(?:ago|l
 _KIN = tuple(frozenset(stem(names.split()[0]) for names in dimension.values()) for dimension in _DIMENSIONS)
 
 
-def name_of(unit: str) -> str:
+def unit_name(unit: str) -> str:
     """What a unit is called, however it is spelled; any other word is its own."""
     if unit not in UNITS:
         return unit
@@ -61,7 +61,7 @@ def spoken_count(word: str) -> Decimal:
 
 
 def in_other_units(number: Decimal, unit: str) -> Iterator[tuple[Decimal, str]]:
-    """The same measure in every unit of its dimension in which it is exact, by the name of each; its own included."""
+    """The sizes that a measure has in the units of its dimension, its own included, with their names; exact ones alone."""
     if unit not in UNITS:
         return
     dimension, size = UNITS[unit]

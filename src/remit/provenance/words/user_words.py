@@ -32,7 +32,7 @@ from remit.provenance.words.moments import Moments, moments_in
 from remit.provenance.words.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.words.negation import negated_in
 from remit.provenance.words.references import references_in
-from remit.provenance.words.units import UNITS, name_of
+from remit.provenance.words.units import UNITS, unit_name
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     DEFINITE,
@@ -323,8 +323,8 @@ class Words(Record):
 
 def _is_in_unit(said: NumberSaid, unit: str) -> bool:
     """Whether a number is said in a unit, however that is spelled; what is no measure may number a thing: "ticket 31"."""
-    name = stem(name_of(unit))
-    return name in (stem(said.unit), stem(name_of(said.unit))) or (unit not in UNITS and said.caller == name)
+    name = stem(unit_name(unit))
+    return name in (stem(said.unit), stem(unit_name(said.unit))) or (unit not in UNITS and said.caller == name)
 
 
 def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
@@ -358,7 +358,7 @@ def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
         return True
     base, _, space = kind.partition(":")
     nouns = name_stems(argument) | name_stems(space)
-    nouns |= {stem(name_of(word)) for word in (*name_words(argument), space)}
+    nouns |= {stem(unit_name(word)) for word in (*name_words(argument), space)}
     if not names.isdisjoint(nouns) or ("id" in name_words(argument) and _is_opened_by(said, nouns)):
         return True
     is_money = base in ("amount", "money", "price") or not SUMS_CALLED.isdisjoint(name_words(argument))
