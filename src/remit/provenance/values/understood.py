@@ -207,9 +207,8 @@ class _Call(CallAccount):
         start, end = one.span
         found = [stray for reading in readings for stray in reading.strays if start <= stray.start < end]
         wanted = word_stems(str(one.value))
-        return not found or any(
-            stray.stems <= wanted and fits_choice(stray.before, stray.beside, one) for stray in found
-        )
+        whole = [stray for stray in found if stray.text.isalpha() or stray.stems <= wanted]  # not of "non-reader"
+        return not found or any(fits_choice(stray.before, stray.beside, one) for stray in whole)
 
     def _is_misplaced(self, one: Argument, slots: list[Slot], readings: Sequence[ClauseRead]) -> bool:
         """Whether a moment stands in another role, or the file and the folder of a path do not belong together."""
