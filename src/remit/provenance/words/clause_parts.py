@@ -13,24 +13,28 @@ Rule 5: a clause with a subject of its own, in brackets or behind a comma, a das
 import re
 from itertools import pairwise
 
-from remit.core.record import Record, replace
+from remit.core.record import replace
 from remit.core.regex import regex
 from remit.provenance.words.blocks import BLOCK
 from remit.provenance.words.clause_items import (
     BESIDE,
-    BOUNDS,
     CUT,
     ORDINAL,
     Item,
+    Slot,
+    Stray,
     is_number,
     is_reporting,
+    led_in_by,
     next_cut,
     word_before,
 )
 from remit.provenance.words.negation import NEGATING
+from remit.provenance.words.prepositions import AIM, BEFORE_RANGES, BOUNDS, FOR, IN, OBJECT, ROLES, TO, WHOLES
 from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, THING, is_lead, is_remark_within
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
+from remit.provenance.words.units import kin_of
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
     ARTICLES,
@@ -43,8 +47,8 @@ from remit.provenance.words.vocabulary import (
     LEADING_ON,
     NAMING,
     NUMBERING,
-    PAIRS,
     PARTICLES,
+    PAYMENTS,
     REGARDING,
     REPORTING,
     REQUESTING,
@@ -60,52 +64,13 @@ from remit.provenance.words.vocabulary import (
     stem,
 )
 
-OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
-# What an order is good for: nothing in it is meant.
-AIM = "aim"
-# The sign of one kind of role for each preposition that is understood.
-_ROLES = {
-    **dict.fromkeys(("from",), FROM),
-    **dict.fromkeys(("to", "into", "onto", "towards", "toward"), TO),
-    "for": FOR,
-    "with": WITH,
-    **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
-    **dict.fromkeys(("by", "via", "using", "through"), BY),
-    "as": AS,
-}
 # Signs that part words, or stand on a value; any other is left over.
+_DASH = regex(r"\s?[-\u2013]\s?")
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
 # Before the verb of an order no sign of a number, a comment or a heading stands.
 _FORE_SIGNS = regex(r"(?:[\s,.:!?()\"'\u201c\u2018\u00ab`*\u2022]|(?<!-)[-\u2013\u2014](?!-))*")
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
-
-
-class Slot(Record):
-    """A value of a clause: its role, and the stems of the nouns beside it."""
-
-    value: SaidValue
-    role: str
-    nouns: frozenset[str]
-    is_object: bool = False
-    # Whether the call has to take it up; what an order points back to may hold more.
-    is_needed: bool = True
-    # The word right before it, an article left out, and the signs between.
-    lead: str = ""
-    gap: str = ""
-
-
-class Stray(Record):
-    """A word that is not understood by itself."""
-
-    text: str
-    start: int
-    end: int
-    stems: frozenset[str] = frozenset()
-    # Whether a text may take it up, because it says nothing of the order itself.
-    is_sayable: bool = False
-    # Whether it stands before the order, so that no record is picked by it.
-    is_fronted: bool = False
 
 
 class ClausePart:
@@ -160,7 +125,7 @@ class ClausePart:
             if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
                 self.told.append((part[0].start, part[-1].end))
                 continue
-            if points_back or said[0] in _ROLES or said[0] in BOUNDS:
+            if points_back or said[0] in ROLES or said[0] in BOUNDS:
                 idle = REQUESTING | REGARDING if points_back else REQUESTING
                 while len(part) > 1 and part[0].text in (idle - {"to"} if part[1].value is not None else idle):
                     part = part[1:]
@@ -242,8 +207,8 @@ class ClausePart:
             return at + 1
         if item.text in LEADING_ON and self._lexicon.is_telling:
             return self._tell(items, at, len(items) - 1)
-        if item.text in ("a", "an") or item.text in _ROLES:
-            self._is_indefinite = item.text not in _ROLES
+        if item.text in ("a", "an") or item.text in ROLES:
+            self._is_indefinite = item.text not in ROLES
         if not self._is_understood(items, at):
             self._read_noun(items, at)
         return at + 1
@@ -271,7 +236,7 @@ class ClausePart:
         part = items[at + 1 : until]
         is_plain = all(
             not (one.is_plain or one.text in FUNCTION_WORDS)
-            or one.text in _ROLES
+            or one.text in ROLES
             or one.text in ARTICLES
             or stem(one.text) in self._lexicon.nouns
             for one in part
@@ -306,7 +271,8 @@ class ClausePart:
             ")"
         ):  # It says again what stands before: "half of it (5)".
             del self.strays[self._restated :]
-        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns)
+        kin = kin_of(value.number.unit) if value.number is not None else frozenset()
+        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns | kin)
         is_count = (
             value.sort == NUMBER
             and not lexicon.takes_numbers
@@ -315,10 +281,25 @@ class ClausePart:
         is_idle = is_purpose or is_count or value.text.lower() in ("today", "tonight")
         role = AIM if self._is_aim and lexicon.own.isdisjoint(nouns) else self._role
         is_needed = not is_idle and role != AIM
-        lead = word_before(items, at)
+        lead, gap, led = word_before(items, at), before.gap, led_in_by(items, at)
+        if value.sort == MOMENT and self.slots and self.slots[-1].value.sort == MOMENT:
+            is_open = self.slots[-1].before in BEFORE_RANGES
+            is_range = is_open and _DASH.fullmatch(gap) is not None and items[at - 1].value is self.slots[-1].value
+            if is_range or (lead == "and" and self.slots[-1].lead == "between"):
+                self.slots[-1] = replace(self.slots[-1], lead="from", before="from")
+                lead, gap, led = "to", " ", "to"
         called, is_object = frozenset(nouns), role == OBJECT
         self.slots.append(
-            Slot(value, role, nouns=called, is_object=is_object, is_needed=is_needed, lead=lead, gap=before.gap)
+            Slot(
+                value,
+                role,
+                nouns=called,
+                is_object=is_object,
+                is_needed=is_needed,
+                lead=lead,
+                gap=gap,
+                before=led,
+            )
         )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
 
@@ -327,7 +308,7 @@ class ClausePart:
         word, ahead = items[at].text, items[at + 1]
         if word in BACK:
             self.points_back = True
-        elif word in _ROLES:
+        elif word in ROLES:
             ahead = items[at + 2] if ahead.text == "the" and at + 2 < len(items) else ahead
             if word != "with" or ahead.text not in NUMBERING:  # "the ticket with the id 17" is that ticket.
                 self._lead(word, items[at - 1].text if at else "")
@@ -346,9 +327,9 @@ class ClausePart:
 
     def _lead(self, word: str, before: str) -> None:
         """Take in a preposition, and the role that it gives to what follows; "all of the files" are files."""
-        if (word == "of" and before in UNIVERSALS | PAIRS) or (word == "with" and before in STARTING):
+        if (word == "of" and before in WHOLES) or (word == "with" and before in STARTING):
             return
-        self._role = _ROLES[word]
+        self._role = ROLES[word]
         # "for the delivery to AC-2", where "to" has told already who is paid.
         self._is_aim = self._is_aim and (word == "of" or any(slot.role == self._role for slot in self.slots))
         self._is_described = self._is_described and word in ("of", "from", "about", "in")
@@ -371,6 +352,8 @@ class ClausePart:
                 self.things.append(stem(item.text))
             return
         is_open = item.text.isalpha() and item.text not in FUNCTION_WORDS and stems.isdisjoint(lexicon.chosen)
+        if self._is_sum(items, at):
+            return
         if is_open and self._role == FOR and self.slots:
             self._is_aim = True
             return
@@ -380,9 +363,7 @@ class ClausePart:
             and (lexicon.is_telling or (lexicon.is_mild and self._role == OBJECT and not self.things))
         ):
             return
-        if is_open and self._is_placed(items, at):
-            return
-        if is_open and lexicon.is_mild and self._is_calling(items, at):
+        if is_open and (self._is_placed(items, at) or (lexicon.is_mild and self._is_calling(items, at))):
             return
         if is_open and lexicon.is_telling and self.slots and not self._is_said and self._describes(items, at):
             self._is_described = True
@@ -394,9 +375,24 @@ class ClausePart:
             return
         is_sayable = lexicon.is_telling and (self._is_said or item.text not in FUNCTION_WORDS or item.text in SAYABLE)
         is_sayable = is_sayable or item.text in GREETING or (at > 0 and stem(items[at - 1].text) in lexicon.texts)
+        beside = [one for one in (at - 1, at + 1) if one >= 0 and not items[max(at, one)].gap.strip()]
         self.strays.append(
-            Stray(item.text, item.start, item.end, stems, is_sayable and stems.isdisjoint(lexicon.chosen))
+            Stray(
+                item.text,
+                item.start,
+                item.end,
+                stems,
+                is_sayable=is_sayable and stems.isdisjoint(lexicon.chosen),
+                before=led_in_by(items, at),
+                beside=frozenset([stem(items[one].text) for one in beside if items[one].text]),
+            )
         )
+
+    def _is_sum(self, items: list[Item], at: int) -> bool:
+        """Whether a noun says what is paid: "a fee of 50 EUR"."""
+        after = items[at + 1 : at + 3]
+        is_of = len(after) > 1 and after[0].text == "of" and is_number(after[1])
+        return is_of and items[at].text in PAYMENTS and led_in_by(items, at) == ""
 
     def _describes(self, items: list[Item], at: int) -> bool:
         """Whether a text is described behind the one who gets it: "mail Ann the words of the day"."""
@@ -424,7 +420,7 @@ class ClausePart:
         before, after = items[at - 1].text if at else "", items[at + 1].text
         is_known = stem(after) in self._lexicon.nouns and not items[at + 1].gap.strip()
         value = items[at + 1].value
-        is_led = before in ARTICLES or (before in _ROLES and value is not None and value.is_marked)
+        is_led = before in ARTICLES or (before in ROLES and value is not None and value.is_marked)
         if self._role == IN and is_led and value is not None and not ORDINAL.fullmatch(items[at].text):
             self._is_aim = True  # "on the shelf 'Blue'"
             return True
@@ -438,7 +434,7 @@ def _is_identifier(value: SaidValue) -> bool:
 
 def _is_fragment(slot: Slot, lead: str) -> bool:
     """Whether a name before the order is shown to be one by nothing but its capital: "To Be Decided - "."""
-    return slot.value.sort == NAME and not slot.value.is_marked and slot.role == _ROLES.get(lead)
+    return slot.value.sort == NAME and not slot.value.is_marked and slot.role == ROLES.get(lead)
 
 
 def _stray(item: Item) -> Stray:

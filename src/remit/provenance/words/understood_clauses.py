@@ -18,8 +18,8 @@ from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import QUOTATION
-from remit.provenance.words.clause_items import QUOTE, Item
-from remit.provenance.words.clause_parts import ClausePart, Slot, Stray
+from remit.provenance.words.clause_items import QUOTE, Item, Slot, Stray
+from remit.provenance.words.clause_parts import ClausePart
 from remit.provenance.words.moments import moments_in
 from remit.provenance.words.remarks import is_context, is_remark
 from remit.provenance.words.said_values import MOMENT, NAME, SaidValue, values_between

@@ -63,6 +63,9 @@ SUMS = frozenset({"sum", "total", "altogether", "combined"})
 DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
 PERCENTS = frozenset({"percent", "percentage", "%"})
 
+# States of a thing, each with its opposite.
+STATES = {"on": "off", "off": "on", "open": "shut", "shut": "open", "closed": "open"}
+
 # What stands before a noun that already exists, so the word after it is a thing and not something to be done.
 DEFINITE = frozenset(
     {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
@@ -117,6 +120,26 @@ NAMING = frozenset(_NAMING_SAID.split())
 STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginning"})
 CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
 PARTICLES = frozenset({"over", "back", "down"})
+# What is paid is called so.
+PAYMENTS = frozenset(
+    [
+        "fee",
+        "fine",
+        "charge",
+        "payment",
+        "amount",
+        "sum",
+        "price",
+        "cost",
+        "deposit",
+        "rent",
+        "toll",
+        "tip",
+        "bonus",
+        "salary",
+        "refund",
+    ]
+)
 WISHING = frozenset({"want", "need", "like", "wish", "have"})
 # Who tells something of the thing that an order points back to: the user, or the thing itself.
 TELLING = frozenset({"i", "we", "there", "it", "this", "that"})
