@@ -384,7 +384,7 @@ async def planned(stage: Stage) -> None:
     """A plan: code makes arguments, a tool is called with them, a validator looks at the result."""
     plan = ExecutionPlan((Step("make", "make", "order 1"), Step("read", "tool", tool="look"), Step("look", "validate")))
     tools = Registry([look])
-    handlers: dict[str, Handler] = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(bool)}
+    handlers: dict[str, Handler] = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(lambda text: bool(text))}
     graph = plan_graph(plan, PlanPolicy(), handlers)
     live = await stage.start("planned", chat("planned", "look", graph=graph))
     made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)
