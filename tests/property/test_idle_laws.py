@@ -150,7 +150,7 @@ HELD = (
     "{o} because the {n} {w}s.", "{o} because Mia {w}s.", "{o}. It is {w}.", "{o} (it is a {w}).", "{o}. The {w} is {w}.", "{o} - they {w}.",
     "The mail is {w}. {o}.", "The {w} is below. {o}.", "The {w} says this. {o}.", "I {w}ed this. {o}.", "For the moment, {v} {n} {a}.",
     "For example, {v} {n} {a}.", "{o} when you get a {w}.", "{o} as soon as it {w}s.", "Let's {w} and then not {v} {n} {a}.",
-    "Regarding {n} {b}, {v} {n} {a}.", "{o}. Thanks, but no.", "{o}. Thanks, Not", "{o} (twice).", "{o}: thrice.", "{o} ({v}ed).",
+    "Regarding {n} {b}, {v} {n} {a}.", "{o}. Thanks, but no.", "{o}. Thanks, Not", "{o} (twice).", "{o}: thrice.", "{o} *twice*.", "{o} **Thrice**", "{o} ({v}ed).",
 )  # fmt: skip
 
 
@@ -159,6 +159,14 @@ def test_a_reason_or_a_remark_that_may_take_the_order_back_asks(trade: tuple[str
     words = [{"w": one, "t": f"the {one} {made_up()}s"} for one in (made_up(), made_up())]
     prompts = [filled(form, trade, **told) for form, told in product(HELD, words)]
     assert [one for one in prompts if passes(one, trade)] == []
+
+
+@pytest.mark.parametrize("trade", TRADES, ids=lambda one: one[0])
+@pytest.mark.parametrize("form", ["{o} twice.", "{o} thrice.", "Please {v} {n} {a} twice and then stop."])
+def test_a_deletion_that_is_ordered_more_than_once_asks(trade: tuple[str, str, str], form: str) -> None:
+    assert passes(filled("{o} once.", trade), trade)
+    assert trade[2] != "deletion" or not passes(filled(form, trade), trade)
+    assert trade[2] == "deletion" or passes(filled("{o} twice.", trade), trade)
 
 
 @pytest.mark.parametrize("trade", TRADES, ids=lambda one: one[0])

@@ -58,6 +58,7 @@ from remit.provenance.words.vocabulary import (
     SUBJECTS,
     SUPERLATIVES,
     TELLING,
+    TIMES,
     UNIVERSALS,
     WISHING,
     name_stems,
@@ -317,6 +318,8 @@ class ClausePart:
             return ahead.text == "to" or (word == "back" and ahead.value is not None)
         elif word in BOUNDS and word not in NAMING:
             return is_number(ahead) or (ahead.value is not None and ahead.value.sort == MOMENT)
+        elif self._lexicon.is_final and TIMES.get(word, 1) > 1:
+            return False
         elif word in BESIDE:
             return BESIDE[word](items, at)
         elif word in CURRENCIES:

@@ -181,6 +181,8 @@ def without_idle(own: str, bare: str) -> tuple[str, str]:
     """The own words, and the same with the quotations blanked out, without what is idle."""
     spans = [found.span() for found in _IDLE.finditer(bare)]
     for found in _EMPHASIS.finditer(bare):
+        if found[2].lower().strip(".,!") in TIMES:  # Emphasis on how often may mean anything.
+            continue
         width = len(found[1])
         spans += [(found.start(), found.start() + width), (found.end() - width, found.end())]
     edits = [(start, end, " " * (end - start)) for start, end in spans]

@@ -56,6 +56,8 @@ class Lexicon(Record):
     is_telling: bool = False
     # Whether it declares that nothing is at stake.
     is_mild: bool = False
+    # Whether it deletes: that happens once.
+    is_final: bool = False
     # Whether one of its arguments is a number.
     takes_numbers: bool = False
     # What its texts are called, and the arguments that take a choice.
@@ -209,6 +211,7 @@ def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
         rests=(*rests, *(((state,) for state in STATES) if chosen_states else ())),
         is_telling=is_telling,
         is_mild=tool.stakes is Stakes.NONE,
+        is_final=tool.stakes is Stakes.DELETION,
         takes_numbers=takes_numbers,
         texts=_stems(tool.payload_args),
         choosing=frozenset(choosing),
