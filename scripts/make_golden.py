@@ -380,11 +380,16 @@ async def counted(stage: Stage) -> None:
     await stage.hear(live, arrivals.CodeReturned(asked(live, commands.CallCode).id, election=election))
 
 
+def is_said(text: str) -> bool:
+    """Whether there is a text at all."""
+    return bool(text)
+
+
 async def planned(stage: Stage) -> None:
     """A plan: code makes arguments, a tool is called with them, a validator looks at the result."""
     plan = ExecutionPlan((Step("make", "make", "order 1"), Step("read", "tool", tool="look"), Step("look", "validate")))
     tools = Registry([look])
-    handlers: dict[str, Handler] = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(bool)}
+    handlers: dict[str, Handler] = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(is_said)}
     graph = plan_graph(plan, PlanPolicy(), handlers)
     live = await stage.start("planned", chat("planned", "look", graph=graph))
     made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)

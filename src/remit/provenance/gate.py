@@ -211,7 +211,9 @@ class Gate:
     def _ruled(self, call: Call, tool: GatedTool, leaves: tuple[Leaf, ...], handles: Any) -> GateVerdict:
         grounds, declaration, self._note = self.grounds, tool.declaration, ""
         is_read = not tool.is_mutating and not self._may_carry_out(declaration, leaves)
-        if is_read and (tool.has_schema or not leaves or declaration.effect is Effect.NONE):
+        # An argument that no schema names is undeclared, of a tool with a schema as of one without.
+        is_named = tool.has_schema and all(leaf.is_known for leaf in leaves)
+        if is_read and (is_named or not leaves or declaration.effect is Effect.NONE):
             return self._looked_up(call, tool, leaves, handles)
         if self._is_ordered(call) and call.digest not in self.ledger.rejected:
             ordered = self._ordered(call, leaves)

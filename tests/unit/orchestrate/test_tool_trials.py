@@ -120,3 +120,23 @@ def test_what_can_be_so_is_no_fault() -> None:
         made("save", {"path": "path"}, trust=Trust(payload_args=())),
     ):
         assert faults_of(tool) == (), tool.name
+
+
+@pytest.mark.parametrize("verb", ["expel", "delete", "transfer", "send", "revoke"])
+def test_a_tool_whose_name_says_that_it_changes_something_cannot_have_no_effect(verb: str) -> None:
+    tool = replace(made(f"{verb}_pupil", {"pupil": "id:pupil"}), effect=Effect.NONE)
+    (fault,) = faults_of(tool)
+    assert f"its name says {verb}" in fault
+    assert faults_of(replace(tool, name="rank_pupil")) == ()
+    assert faults_of(replace(tool, effect=Effect.WRITE)) == ()
+
+
+def test_asks_that_stand_in_nearly_every_request_are_told_and_the_tool_is_not_tried() -> None:
+    tool = made("milk_cow", {"cow": "id:cow"}, trust=Trust(asks=("the", "milk", "please")))
+    faults = faults_of(tool)
+    assert ["asks says the, please" in fault for fault in faults] == [True]
+    (trial,) = trials_of(tool, Authority(), faults)
+    assert (trial.decision, trial.reasons) == ("not tried", (f"first mend its declaration: {faults[0]}",))
+    (report,) = boundary_findings(GUARDED, [tool]).tools
+    assert [one.decision for one in report.trials] == ["not tried"]
+    assert faults_of(replace(tool, trust=Trust(asks=("milk", "get the milk")))) == ()

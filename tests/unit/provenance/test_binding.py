@@ -72,7 +72,7 @@ def test_a_value_that_nothing_gives_is_not_bound(prompt: str, value: Any, schema
     ],
 )
 def test_the_kind_decides_how_a_value_is_matched(kind: str, value: Any, is_bound: bool) -> None:
-    prompt = "Do thing 13 and 4 more, or 12.5, with priya in the general channel, a plain matter."
+    prompt = "Do thing 13 and 4 more, or 12.5, with priya in the channel general, a plain matter."
     assert (bound(prompt, value, kind=kind).code is None) is is_bound
 
 

@@ -171,12 +171,14 @@ def test_every_objection_names_a_way_out() -> None:
     assert set(FIXES) == set(Objection)
 
 
-def test_effect_none_and_reads_on_this_machine_pass_with_any_arguments() -> None:
+def test_effect_none_passes_with_any_argument_and_a_read_on_this_machine_with_those_that_its_schema_names() -> None:
     add = declared("add", "Adds.", parameters(a="number"), effect="none")
     gate = opened(HELLO, tools=[add, LIST_FILES])
     assert gate.verdict_on("a", "add", {"a": 5}).is_allowed
     assert gate.verdict_on("b", "add", {}).is_allowed
-    assert gate.verdict_on("c", "list_files", {"anything": [EVIL]}).is_allowed
+    listing = LIST_FILES | {"parameters": parameters(anything={"type": "array", "items": {"type": "string"}})}
+    assert opened(HELLO, tools=[listing]).verdict_on("c", "list_files", {"anything": [EVIL]}).is_allowed
+    assert opened(HELLO).verdict_on("d", "list_files", {"anything": [EVIL]}).code is Objection.UNDECLARED
 
 
 def test_readers_of_a_single_object_are_read_from_its_path() -> None:

@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from remit.provenance.gate import start
-from remit.provenance.words.clause_parts import SUBJECTS
-from remit.provenance.words.vocabulary import COURTESIES
+from remit.provenance.words.vocabulary import COURTESIES, SUBJECTS
 from tests.unit.provenance.domains import DOMAINS, Domain, judged
 
 LETTERS = Random("beside")

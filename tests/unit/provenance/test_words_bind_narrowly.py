@@ -139,7 +139,7 @@ CALLED_OTHERWISE = (
     "V T and give it to X N.",
     "V T as of release N.",
 )
-CALLED_RIGHTLY = ("V T, N U.", "Please V T with N U.", "V T after N U.", "V T for N U, thanks.")
+CALLED_RIGHTLY = ("V T, N U.", "Please V T with N U.", "V T, with N U.", "V T for N U, thanks.")
 
 
 def with_number(form: str, domain: Domain, number: int) -> str:
@@ -286,7 +286,7 @@ def test_a_choice_a_switch_and_a_number_bind_from_the_clause_that_orders(domain:
 @pytest.mark.parametrize("domain", DOMAINS, ids=by_name)
 def test_a_choice_and_a_switch_that_the_order_names_bind(domain: Domain) -> None:
     chosen = {domain.choice: domain.choices[0]}
-    choices = [filled(form, domain) for form in ("V T as A.", "Please V T with A, thanks.", "V T in A mode.")]
+    choices = [filled(form, domain) for form in ("V T as A.", "Please V T to A, thanks.", "V T in A mode.")]
     assert [one for one in choices if not judged(one, domain, "choice", **chosen).is_allowed] == []
     switches = [filled(form, domain) for form in ("V T with S.", "V T and S.", "V T, make it S.")]
     assert [one for one in switches if not judged(one, domain, "switch", **{domain.switch: True}).is_allowed] == []

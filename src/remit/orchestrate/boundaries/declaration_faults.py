@@ -17,7 +17,7 @@ from remit.orchestrate.facts.gate_facts import declared
 from remit.provenance.declarations import Declaration, declaration_of
 from remit.provenance.kinds import CODE, LABEL, MOMENTS, NUMBERS, SHAPES, TEXT, base_of, looks_like
 from remit.provenance.values.leaves import told_kind
-from remit.provenance.words.vocabulary import name_words
+from remit.provenance.words.vocabulary import COURTESIES, FUNCTION_WORDS, name_words
 
 _SCALARS = ("string", "integer", "number", "boolean")
 # Kinds that no number is of.
@@ -46,6 +46,12 @@ _DESTINATIONS = frozenset(
 )
 _ACCOUNTS = frozenset({"iban", "account", "wallet"})
 _SUMS = frozenset({"amount", "money", "price"})
+# What a tool that begins so changes, whatever it falls on.
+_CHANGING_SAID = """
+    delete purge erase wipe destroy send publish pay transfer refund reimburse buy purchase cancel grant revoke expel ban evict
+    deploy install uninstall terminate dismiss fire hire withdraw unsubscribe
+"""
+_CHANGING = frozenset(_CHANGING_SAID.split())
 _NAMES_SHOWN_MAX = 12
 
 
@@ -53,7 +59,12 @@ def faults_of(tool: ToolDefinition) -> tuple[str, ...]:
     """What is wrong with the declarations of a tool, each in a sentence; nothing where they can be so."""
     declaration = declaration_of(declared(tool))
     properties = declaration.parameters.get("properties")
-    found = [*_unfit_fields(tool)]
+    found = [*_unfit_fields(tool), *_idle_asks(declaration)]
+    verb = (name_words(tool.name) or ("",))[0]
+    if declaration.effect is Effect.NONE and verb in _CHANGING:
+        found.append(
+            f"effect says none, so no call is judged, and its name says {verb}; write what it does: external or write"
+        )
     if not isinstance(properties, dict):
         return tuple(found)
     places = dict(_places(properties))
@@ -64,6 +75,13 @@ def faults_of(tool: ToolDefinition) -> tuple[str, ...]:
     if declaration.effect.is_mutating:
         found += [f"payload_args names {path}, {why}" for path, why in _no_payload(declaration, places)]
     return tuple(found)
+
+
+def _idle_asks(declaration: Declaration) -> Iterator[str]:
+    """Words that order nothing, since they stand in nearly every request."""
+    common = [word for word in declaration.asks if word.lower() in FUNCTION_WORDS | COURTESIES]
+    if common:
+        yield f"asks says {', '.join(common)}, which orders nothing, as in nearly every request; write the verb that it is ordered by"
 
 
 def _understated(declaration: Declaration, places: dict[str, JsonObject]) -> Iterator[str]:

@@ -112,6 +112,7 @@ def _reported(tool: ToolDefinition, manifest: Manifest, *, takes_key: bool) -> T
     if is_unreadable(tool):
         why = f"{why}; {_UNREADABLE}"
     why = "; ".join([why, *_about_people(tool, manifest.boundary)])
+    authority, faults = manifest.boundary.authority, faults_of(tool)
     return ToolReport(
         tool=tool.name,
         stance=stance,
@@ -123,10 +124,10 @@ def _reported(tool: ToolDefinition, manifest: Manifest, *, takes_key: bool) -> T
         is_unverified=is_unverified(tool),
         checks="" if tool.category is None else POLICY[tool.category].checks,
         is_unrepeatable=tool.effect.is_mutating and not (takes_key or tool.idempotent or tool.reconcilable),
-        trials=() if manifest.boundary.authority is None else trials_of(tool, manifest.boundary.authority),
+        trials=() if authority is None else trials_of(tool, authority, faults),
         kinds=kinds_of(tool),
         patch=patch_of(tool),
-        faults=faults_of(tool),
+        faults=faults,
     )
 
 

@@ -6,6 +6,8 @@ Rule 2: a call is judged by the gate itself, opened with the tool as it declares
 Rule 3: what names and types tell is offered as something to declare, and is never taken for declared.
 """
 
+from collections.abc import Sequence
+
 from remit.core.limits.authority import Authority
 from remit.core.limits.boundary_views import ToolTrial
 from remit.core.limits.tools import ToolDefinition
@@ -29,12 +31,17 @@ UNTRIED = "not tried"
 _UNKIND = {"boolean": "no kind: true or false", "object": "no kind: every key and value is matched by its characters"}
 
 
-def trials_of(tool: ToolDefinition, authority: Authority) -> tuple[ToolTrial, ...]:
-    """What becomes of three made-up calls of a tool that changes something; of any other, none."""
+def trials_of(tool: ToolDefinition, authority: Authority, faults: Sequence[str] = ()) -> tuple[ToolTrial, ...]:
+    """What becomes of three made-up calls of a tool that changes something; of any other, none.
+
+    A tool with a declaration that cannot be so is not tried: what passes would say nothing of what was meant.
+    """
     said = declared(tool)
     declaration = declaration_of(said)
     if not declaration.effect.is_mutating or tool.delegates:
         return ()
+    if faults:
+        return (ToolTrial("ordered", "", UNTRIED, reasons=(f"first mend its declaration: {faults[0]}",)),)
     try:
         ordered, other = (arguments_of(declaration, number) for number in (0, 1))
     except NothingFits as error:

@@ -96,7 +96,7 @@ def _spoken(words: Words) -> list[Decimal]:
     return [
         Decimal(key)
         for key, uses in words.numbers.items()
-        if any(not use.percent and not {"id", "#"} & set(use.mentions) for use in uses)
+        if any(not use.percent and not use.is_converted and not {"id", "#"} & set(use.mentions) for use in uses)
     ]
 
 

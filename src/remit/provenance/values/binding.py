@@ -43,7 +43,7 @@ from remit.provenance.words.atoms import NumberSaid
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.money import SUMS_CALLED, in_hundredths, is_minor
 from remit.provenance.words.user_words import Words, is_called_for
-from remit.provenance.words.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
+from remit.provenance.words.vocabulary import FUNCTION_WORDS, STATES, name_stems, name_words, stem, word_stems
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
 IDENTIFIER_DIGITS_MIN = 5
@@ -93,6 +93,8 @@ def _by_words(leaf: Leaf, kind: str, grounds: Grounds, declaration: Declaration)
     if declaration.stakes is Stakes.MONEY and (number := _money(leaf, kind)) is not None:
         return _amount(leaf, kind, number, grounds, declaration.name)
     is_ordered = _is_ordered(grounds, declaration)
+    if is_ordered and (span := _put_into(leaf, grounds, declaration.name)) is not None:
+        return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
     if is_ordered and isinstance(leaf.value, (bool, str)) and (leaf.value is True or _is_choice(leaf)):
         return _chosen(leaf, kind, grounds, declaration.name)
     span, by = _said(leaf, kind, grounds.asking, grounds, declaration.name), "words"
@@ -139,6 +141,16 @@ def _chosen(leaf: Leaf, kind: str, grounds: Grounds, tool: str) -> Argument | No
     else:
         span = grounds.ordering.choice(tool, leaf.value, leaf.schema["enum"], name_stems(leaf.argument) - UNSAYING)
     return None if span is None else Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+
+
+def _put_into(leaf: Leaf, grounds: Grounds, tool: str) -> tuple[int, int] | None:
+    """Where the words put a thing into the state that a switch or a choice is called by: on and off, open and shut."""
+    if isinstance(leaf.value, bool):
+        name = leaf.argument.removeprefix("is_")
+        states = {name} if leaf.value else {state for state, opposite in STATES.items() if opposite == name}
+    else:
+        states = {leaf.value} if _is_choice(leaf) else set()
+    return grounds.ordering.state(tool, states, STATES.keys()) if states and states <= STATES.keys() else None
 
 
 def _is_of_order(leaf: Leaf, kind: str, span: tuple[int, int], grounds: Grounds, tool: str) -> bool:
@@ -296,9 +308,11 @@ def _said(leaf: Leaf, kind: str, words: Words, grounds: Grounds, tool: str) -> t
 
 
 def _numbered(value: int, leaf: Leaf, words: Words, tool: str) -> tuple[int, int] | None:
-    """Where the words number the one thing of a tool, for an argument that is called by nothing: "merge pull request 12"."""
+    """Where the words number the one thing of a tool, for an argument called by nothing else: "merge pull request 12"."""
     things = name_words(tool)[1:]
-    if not things or not FUNCTION_WORDS.isdisjoint(things) or not name_stems(leaf.argument) <= UNSAYING:
+    if not things or not FUNCTION_WORDS.isdisjoint(things):
+        return None
+    if not name_stems(leaf.argument) - UNSAYING <= {stem(things[-1])}:
         return None
     return words.identifier_said(str(value), {stem(things[-1])})
 
@@ -314,7 +328,9 @@ def _text_said(leaf: Leaf, kind: str, base: str, words: Words, grounds: Grounds,
     # What a choice is called by is said loosely, so only what is asked now chooses.
     if "enum" in leaf.schema and _is_choice(leaf) and (span := _choice_said(value, grounds.asking)) is not None:
         return span
-    if base in MOMENTS or (kind == ANY and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
+    if base in MOMENTS or (
+        kind in (ANY, TEXT) and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))
+    ):
         said = is_said(value, words.moments, today=grounds.today, years=grounds.years)
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
     if value.isdecimal():

@@ -1,4 +1,4 @@
-"""Clause roles: where the ends of a range, the moments and the paths of a call stand in the clause that orders it.
+"""Clause roles: where the numbers, choices, targets, ends, moments and paths of a call stand in the clause that orders it.
 
 Rule 1: what stands behind "from" is for an argument that is called a source or a beginning, what stands behind "to" is for
         none of those. Where the name of an argument tells neither, the order asks.
@@ -6,57 +6,145 @@ Rule 2: a moment is the day of a call where "on", "at", "for" or nothing leads i
         "by", is for an argument that is called an end. Anything else beside it, "the day after", makes another day of it.
 Rule 3: a file and a folder make one path only where both stand in one clause and belong together by their place: the folder
         behind the file, or before all of them, and no other folder of the same role between them.
-Rule 4: a word with a capital, in brackets, behind a sign or "and", is a name only in a list with a name that the call takes.
+Rule 4: a number, a choice and a target stand behind what the table of prepositions lets stand before them. A place is no
+        target where the order falls on a thing of its noun: "dump the tank in TK-7".
+Rule 5: a word with a capital, in brackets, behind a sign or "and", is a name only in a list with a name that the call takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from remit.core.regex import regex
 from remit.provenance.gate_verdict import Argument
-from remit.provenance.kinds import ANY, base_of
-from remit.provenance.words.clause_parts import FROM, OBJECT, TO, Slot
-from remit.provenance.words.said_values import NAME, SaidValue
+from remit.provenance.kinds import ANY, EMAIL, UNSAYING, base_of
+from remit.provenance.values.call_account import name_of
+from remit.provenance.words.clause_items import Slot
+from remit.provenance.words.prepositions import (
+    BEFORE_CHOICES,
+    BEFORE_FOLDERS,
+    BEFORE_MONEY,
+    BEFORE_NAMED_CHOICES,
+    BEFORE_NUMBERS,
+    BOUNDS,
+    BY,
+    CORRECTING,
+    FAR,
+    FROM,
+    OBJECT,
+    PICKING,
+    TO,
+    WITH,
+)
+from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.understood_clauses import ClauseRead
-from remit.provenance.words.vocabulary import COURTESIES, stem, word_stems
+from remit.provenance.words.units import UNITS
+from remit.provenance.words.vocabulary import COURTESIES, NUMBERING, name_stems, stem, word_stems
 
 # What arguments are called that take where something comes from or begins, and those that take where it ends.
-_SOURCE_NAMES = "from source origin sender src old payer start since begin in"
+_SOURCE_NAMES = "from source origin sender src old payer start since begin in input"
+_GOAL_NAMES = "to target destination dst dest receiver recipient new payee into output name title value"
 _END_NAMES = "to end until till due deadline by before return out"
 SOURCES = frozenset(map(stem, _SOURCE_NAMES.split()))
+_GOALS = frozenset(map(stem, _GOAL_NAMES.split()))
 _ENDS = frozenset(map(stem, _END_NAMES.split()))
-_PLAIN_LEADS = frozenset({"", "on", "at", "for", "and", "to", "is"})
+# Verbs of tools that give a thing another moment: "move it to Friday".
+_MOVING = frozenset(map(stem, ["move", "reschedule", "postpone", "shift", "delay", "push", "extend", "defer"]))
+# Verbs that give a thing another value: "change my password to".
+SETTING = frozenset(map(stem, ["set", "change", "update", "reset", "rename", "switch", "turn"]))
 # What may stand right before a word that belongs to what is before it, and within a list.
 _PLAIN_LEAD_IN = regex(r"[\s\"'\u201c\u2018]*")
 _COMMA = regex(r"\s*,?\s*")
 _QUOTES = ("'", '"', "\u201d", "\u2019", "\u00bb", "`")
 _WORDS = regex(r"[^\W\d_][^\d_@/\\#+=.:]*")
+# What joins the members of a list, and words after which it is none.
+_JOINT = regex(r"[,;&\n/]|\b(?:and|or)\b")
+_TURN = regex(r"\b(?:now|instead|rather|no|not|make|but)\b")
+_DIGIT = regex(r"\d")
+_INNER = frozenset("@./\\_")
+_PLAIN_LEADS = frozenset({"", "on", "at", "for", "and", "is"})
+# What a choice may be called whatever its argument is, and what the words of an interval begin with: "every week".
+_MODES = frozenset(map(stem, ("mode", "access", "right", "permission")))
+_INTERVALS = frozenset({"every", "each"})
 _PLAIN_GAP = regex(r"[\s,;:(\"'\u201c\u2018]*")
-
-
-def _name_of(one: Argument) -> str:
-    """What an argument is called: the last part of its path."""
-    return one.path.rpartition(".")[2].partition("[")[0]
 
 
 def is_source(one: Argument) -> bool:
     """Whether an argument is called what takes where something comes from or begins."""
-    return not word_stems(_name_of(one)).isdisjoint(SOURCES)
+    return not word_stems(name_of(one)).isdisjoint(SOURCES)
 
 
-def is_moment_fitting(slot: Slot, one: Argument) -> bool:
-    """Whether a moment stands where the argument takes one."""
-    called = word_stems(_name_of(one))
-    if _PLAIN_GAP.fullmatch(slot.gap) is None:
+def is_moment_fitting(slot: Slot, one: Argument, actions: Set[str]) -> bool:
+    """Whether a moment stands where the argument takes one; `actions` are the verbs of the tool."""
+    called, lead = word_stems(name_of(one)), slot.lead
+    if _PLAIN_GAP.fullmatch(slot.gap) is None or slot.before in PICKING or " " in slot.before:
         return False
-    if slot.lead == "from":
+    if lead == FROM:
         return is_source(one)
-    if slot.lead == "to":
-        return not is_source(one)
-    if slot.lead in _PLAIN_LEADS or stem(slot.lead) in slot.nouns:
+    if lead == TO:
+        is_new = not actions.isdisjoint(_MOVING | SETTING) or not called.isdisjoint(_GOALS | _ENDS | slot.nouns)
+        return is_new and not is_source(one)
+    if lead in _PLAIN_LEADS or stem(lead) in called or (stem(lead) in slot.nouns and slot.before not in BOUNDS):
         return True
-    return stem(slot.lead) in called or (
-        slot.lead in ("until", "till", "by", "before", "through") and not called.isdisjoint(_ENDS)
-    )
+    return lead in ("until", "till", "by", "before", "through") and not called.isdisjoint(_ENDS)
+
+
+def is_barred(before: str) -> bool:
+    """Whether what leads a value in draws a line, picks, or is more than one preposition: no target stands behind it."""
+    return before in BOUNDS | PICKING | CORRECTING or " " in before
+
+
+def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:
+    """Whether a number stands behind what may lead in its argument: an amount, or any other number."""
+    lead, said = slot.before, slot.value.number
+    if said is not None and said.caller and said.caller in _nouns_of(one):
+        return not is_barred(lead) and lead not in FAR
+    if lead in BOUNDS or lead == BY:
+        called = word_stems(name_of(one))
+        if stem(lead) in called or not called.isdisjoint(_ENDS):
+            return True
+    return lead in (BEFORE_MONEY if is_money else BEFORE_NUMBERS)
+
+
+def fits_choice(before: str, beside: Set[str], one: Argument) -> bool:
+    """Whether a choice stands behind what may lead it in, or beside the noun of its argument."""
+    if before in _INTERVALS and str(one.value).endswith("ly"):
+        return True
+    if not beside.isdisjoint(_nouns_of(one) | _MODES):
+        return before in BEFORE_NAMED_CHOICES
+    return before in BEFORE_CHOICES
+
+
+def fits_target(slot: Slot, one: Argument, things: Set[str], actions: Set[str], *, is_single: bool) -> bool:
+    """Whether what stands behind a preposition may be what the order falls on: not where that is of the same noun.
+
+    `things` are the nouns on which the order falls without a value: "dump the tank in TK-7" names no tank.
+    """
+    nouns = _nouns_of(one)
+    is_set = slot.role == TO and not (actions.isdisjoint(SETTING) and word_stems(name_of(one)).isdisjoint(_GOALS))
+    if is_set or not nouns.isdisjoint(slot.nouns) or (slot.role == WITH and slot.lead in NUMBERING):
+        return True
+    if nouns and things:
+        return nouns.isdisjoint(things)
+    return bool(things) or not is_single
+
+
+def _nouns_of(one: Argument) -> frozenset[str]:
+    return (word_stems(name_of(one)) | name_stems(one.kind.partition(":")[2])) - UNSAYING
+
+
+def are_ends_told(one: Argument, slot: Slot, other: Argument, beside: Slot) -> bool:
+    """Whether the names of two arguments of one kind tell which value is for which, as the words put them."""
+    if slot.value.sort != beside.value.sort or one.kind != other.kind or name_of(one) == name_of(other):
+        return True
+    if bool(EMAIL.fullmatch(str(one.value))) != bool(EMAIL.fullmatch(str(other.value))):
+        return True
+    own, others = word_stems(name_of(one)), word_stems(name_of(other))
+    if not (own - others).isdisjoint(slot.nouns) or not (others - own).isdisjoint(beside.nouns):
+        return True
+    if beside.role in (OBJECT, FROM) and slot.role not in (OBJECT, FROM):
+        own, others, slot, beside = others, own, beside, slot
+    if slot.role not in (OBJECT, FROM) or beside.role in (OBJECT, FROM):
+        return False
+    return own.isdisjoint(_GOALS - SOURCES) and (not own.isdisjoint(SOURCES) or not others.isdisjoint(_GOALS))
 
 
 def is_loose(slot: Slot, taken: Sequence[Slot], slots: Sequence[Slot], own: str) -> bool:
@@ -75,6 +163,32 @@ def is_loose(slot: Slot, taken: Sequence[Slot], slots: Sequence[Slot], own: str)
 def _is_capital(value: SaidValue) -> bool:
     """Whether a name is told from words by its capital alone."""
     return value.text[:1].isupper() and _WORDS.fullmatch(value.text) is not None
+
+
+def is_beside(slot: Slot, taken: Slot, own: str) -> bool:
+    """Whether a value stands in one list with a value that was taken, so that it is for a further call."""
+    if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
+        return False
+    if slot.value.number is not None and slot.value.number.unit in UNITS:
+        return False  # "two weeks and three days"
+    if slot.value.sort == NUMBER:
+        if not (slot.nouns or slot.value.listed == taken.value.listed):
+            return False
+    elif slot.value.sort != MOMENT:
+        left, right = sorted((slot.value, taken.value), key=lambda one: one.start)
+        between = own[left.end : right.start].lower()
+        if _JOINT.search(between) is None or _TURN.search(between) is not None:
+            return False
+    return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns
+
+
+def is_alike(left: str, right: str) -> bool:
+    """Whether two names are shaped alike, so that they may be of one list: by digits, or by the signs within or before them."""
+    if _DIGIT.search(left) and _DIGIT.search(right):
+        return True
+    if not _INNER.isdisjoint(left[1:-1]) or not _INNER.isdisjoint(right[1:-1]):
+        return not _INNER.intersection(left).isdisjoint(right)
+    return not _DIGIT.search(left + right) and left[:1].isalpha() == right[:1].isalpha()
 
 
 def is_composed(one: Argument, own: str) -> bool:
@@ -130,6 +244,8 @@ def is_together(one: Argument, reading: ClauseRead, own: str) -> bool:
     pair = _pair_of(one, reading.slots)
     if pair is None:
         return _is_called_beside(one, reading, own)
+    if pair[1].before not in BEFORE_FOLDERS:
+        return False
     if pair[1].role == FROM:
         return is_source(one) or not any(slot.role == TO for slot in reading.slots)
     return pair[1].role != TO or not is_source(one)

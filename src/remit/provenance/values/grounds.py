@@ -106,6 +106,11 @@ class Grounds:
         self._clauses: dict[str, tuple[SaidClause, ...]] = {}
         self.reader = Reader(self.asking, self.plan, tools.known)
         self._readings: dict[str, tuple[ClauseRead, ...]] = {}
+        # Read now, so that a decision finds it read.
+        for tool in filter(self.ordering.is_ordered, tools.lexicons):
+            self.clauses_of(tool)
+            self.readings_of(tool)
+            _ = self.reader.others
         heard = supplying(self.prompts[: self.earlier], self.asking, self.plan, tools)
         self.words: Words = _read(self.prompts, tools, past - heard) if heard else self.asking
         # Each name in lower case, between blanks, as a part of it is looked for.

@@ -36,6 +36,7 @@ from remit.provenance.values.leaves import told_kind
 from remit.provenance.words.atoms import NumberSaid
 from remit.provenance.words.moments import is_said
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidClause, SaidValue
+from remit.provenance.words.units import kin_of
 from remit.provenance.words.user_words import is_called_for
 from remit.provenance.words.vocabulary import CODES, CURRENCIES, name_stems, word_stems
 
@@ -269,4 +270,6 @@ def _could_count(missing: Choosable, said: NumberSaid, reach: _Reach) -> bool:
     if said.percent:
         return base_of(missing.kind) == "percent" or bool(name_stems(missing.argument) & _RATES)
     unit = unit_of(missing.kind)
+    if not kin_of(said.unit).isdisjoint(missing.nouns):
+        return True
     return bool(unit and said.unit == unit) or is_called_for(said, missing.kind, missing.argument)

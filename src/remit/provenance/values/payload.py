@@ -110,7 +110,8 @@ def _pointers(form: str) -> Iterator[str]:
 
 def _is_bound(reference: str, grounds: Grounds, declaration: Declaration) -> bool:
     words = grounds.words
-    if reference in words.references or reference in words.strings or reference in words.numbers:
+    is_number = any(not said.is_converted for said in words.numbers.get(reference, ()))
+    if is_number or reference in words.references or reference in words.strings:
         return True
     # A user who says "ann" means "@ann" as well.
     if reference[:1] in _SIGILS and reference[1:2] not in _SIGILS and _is_bound(reference[1:], grounds, declaration):

@@ -5,48 +5,43 @@ Rule 1: every value of the clause is taken up, by an argument, by the record tha
 Rule 2: every word is understood, or the call accounts for it: a choice that it makes, the end of an order that picked a
         record, the name of one, what a look-up was asked, or what its text says.
 Rule 3: a value binds in its role. What stands behind "from" binds only arguments that are called so or stand beside their
-        noun; what stands behind "in" or "of" only where the order falls on something else than that.
+        noun; what stands in a place only where the order falls on something else than that; anything else as the table of
+        prepositions has it. Two values of one kind bind two arguments only where names or nouns tell which is whose.
 Rule 4: a value stands in the clause, or in what the clause points back to. Where anything else that is no order speaks of
         it, a person is asked.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence, Set
+from itertools import combinations
 
-from remit.core.regex import regex
+from remit.core.limits.authority import Stakes
 from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument
-from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, UNSAYING, base_of, number_key, number_of
-from remit.provenance.origins.labels import Group, Observation
-from remit.provenance.origins.relations import is_participle
-from remit.provenance.values.clause_roles import is_composed, is_loose, is_moment_fitting, is_source, is_together
-from remit.provenance.values.grounds import Grounds
-from remit.provenance.words.clause_parts import (
-    AIM,
-    AS,
-    BY,
-    FOR,
-    FROM,
-    IN,
-    OBJECT,
-    ORDINAL,
-    QUOTE,
-    TO,
-    WITH,
-    Slot,
-    Stray,
+from remit.provenance.kinds import MOMENTS, NUMBERS, UNSAYING, base_of
+from remit.provenance.values.call_account import WORD, CallAccount, name_of
+from remit.provenance.values.clause_roles import (
+    are_ends_told,
+    fits_choice,
+    fits_number,
+    fits_target,
+    is_alike,
+    is_barred,
+    is_beside,
+    is_composed,
+    is_loose,
+    is_moment_fitting,
+    is_source,
+    is_together,
 )
+from remit.provenance.values.grounds import Grounds
+from remit.provenance.words.clause_items import QUOTE, Slot
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
-from remit.provenance.words.moments import is_said
-from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
+from remit.provenance.words.moments import MONTHS
+from remit.provenance.words.prepositions import AIM, AS, BY, FAR, FOR, FROM, IN, OBJECT, TO, WITH
+from remit.provenance.words.said_values import MOMENT, NAME, NUMBER
 from remit.provenance.words.understood_clauses import ClauseRead
-from remit.provenance.words.user_words import is_called_for
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
-    DIFFERENCES,
-    FUNCTION_WORDS,
-    PERCENTS,
-    SUMS,
     SUPERLATIVES,
     name_stems,
     name_words,
@@ -54,40 +49,9 @@ from remit.provenance.words.vocabulary import (
     word_stems,
 )
 
-# The ends of orders, and words that go with them: "the same as last time", "the best rated hotel".
-_ENDS = frozenset(map(stem, SUPERLATIVES | {"most", "recent", "same", "time", "rated", "liked"}))
-# What relates a record to a person or to its source.
-_RELATING = frozenset(
-    map(
-        stem,
-        (
-            "that",
-            "sent",
-            "shared",
-            "posted",
-            "written",
-            "wrote",
-            "which",
-            "stands",
-            "is",
-            "owner",
-            "whose",
-            "what",
-            "has",
-        ),
-    )
-)
-_RELATIVE = frozenset({"that", "they", "whom", "who", "which", "he", "she", "same"})
-# What says how a number is worked out.
-_FIGURING = frozenset(
-    map(stem, SUMS | DIFFERENCES | PERCENTS | {"half", "size", "between", "less", "plus", "minus", "more", "than"})
-)
 _SUPERLATIVES = frozenset(map(stem, SUPERLATIVES))
 # By what something is carried.
 _CARRYING = frozenset({"by", "via", "with", "us", "through"})
-# How a day and a time are written within a moment.
-_DAY_CHARS, _TIME_CHARS = 10, 5
-_WORD = regex(r"[\w'-]+")
 
 
 def not_understood(
@@ -110,57 +74,8 @@ def not_understood(
     return call.out_of_role(slots, touched) or call.spoken_of(touched) or call.left_beside(touched)
 
 
-class _Call:
-    """One call, as far as it can account for words."""
-
-    def __init__(
-        self, arguments: Sequence[Argument], payload: Sequence[Argument], declaration: Declaration, grounds: Grounds
-    ) -> None:
-        self._all = arguments
-        self._is_derived = any(one.bound_by.startswith("derived") for one in arguments)
-        self._arguments = [one for one in arguments if one.bound_by not in ("default", "earlier")]
-        self._payload = [one.value for one in payload if isinstance(one.value, str)]
-        self._declaration, self._grounds = declaration, grounds
-        self._lexicon = grounds.tool_words.lexicons[declaration.name]
-        self._own = grounds.asking.own
-        # Where the names of picked records stand, and the look-ups that supplied records.
-        self._names: dict[int, Argument] = {}
-        self._looked: list[Observation] = []
-        self._stems = self._accounted()
-
-    def _accounted(self) -> frozenset[str]:
-        grounds, found = self._grounds, set[str]()
-        for one in self._arguments:
-            name = one.path.rpartition(".")[2].partition("[")[0]
-            if one.value is True:
-                found |= name_stems(name)
-            elif isinstance(one.value, str) and one.bound_by == "words" and one.origin is None:
-                found |= word_stems(one.value)
-            if one.origin is None:
-                continue
-            observation = grounds.index.observations[one.origin.observation]
-            self._looked.append(observation)
-            told = (observation.tool, *observation.arguments, *observation.names)
-            found.update(_stems(told))
-            pick, group = grounds.pick_of(one.origin), grounds.group_of(one.origin)
-            if pick is not None and pick.reason == "superlative":
-                found |= _ENDS.union(map(stem, pick.words))
-            elif len(group.records) == 1 or base_of(one.kind) in NUMBERS:
-                found |= _ENDS
-            for field in group.kinds:
-                found |= word_stems(field)
-            if observation.located or any(base_of(kind) in ("who", "email") for kind in group.kinds.values()):
-                found |= _RELATING
-            for name in pick.words if pick is not None and pick.reason == "named" else ():
-                if name in grounds.asking.strings or name in self._own:
-                    start = grounds.asking.strings.get(name, (self._own.find(name), 0))[0]
-                    self._names[start] = one
-        return frozenset(found)
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether a value of the call stands elsewhere by its nature: in an earlier exchange, a source, a code."""
-        return any(one.bound_by in ("earlier", "named_source", "only_code", "approval") for one in self._all)
+class _Call(CallAccount):
+    """One call against the clauses that order it."""
 
     def touches(self, reading: ClauseRead) -> bool:
         """Whether a value of the call stands in a clause or in what it points back to."""
@@ -176,7 +91,7 @@ class _Call:
         for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
             if is_loose(slot, taken, reading.slots, self._own) and not self._grounds.index.origins_of(slot.value.text):
                 return f"{slot.value.text!r} is not understood"
-            if self._is_missed(slot):
+            if self._is_missed(slot) or slot.value.text.lower() in MONTHS:
                 return f"the call leaves {slot.value.text!r} over"
             if slot.is_needed and not self._may_be_left(slot, taken):
                 return f"the call leaves {slot.value.text!r} over"
@@ -205,7 +120,10 @@ class _Call:
     def _may_be_left(self, slot: Slot, taken: list[Slot]) -> bool:
         """Whether a value is for a further call, or says no more than what was taken."""
         value, own = slot.value, self._lexicon.own
-        if any(_is_beside(slot, one) for one in taken) or (self._is_open and value.sort != NUMBER):
+        is_known = value.sort != NAME or self._grounds.index.seen_in(value.text) is not None
+        is_alike_one = is_known or any(is_alike(value.text, one.value.text) for one in taken)
+        is_listed = is_alike_one and any(is_beside(slot, one, self._own) for one in taken)
+        if is_listed or (self._is_open and value.sort != NUMBER):
             return True
         if value.sort == NUMBER and self._is_derived:
             return True
@@ -234,117 +152,36 @@ class _Call:
             return is_paid and any(one.role in (OBJECT, TO, IN) for one in targets)
         return False
 
-    def _takes(self, value: SaidValue) -> bool:
-        if any(value.text in text for text in self._payload):
-            return True
-        if any(value.text in name for observation in self._looked for name in observation.names):
-            return True
-        if any(start < value.end and value.start < start + len(self._name_at(start)) for start in self._names):
-            return True
-        return any(self._is_taken_by(one, value) for one in self._arguments)
-
-    def _name_at(self, start: int) -> str:
-        found = self._names[start]
-        assert found.origin is not None, "only a record has a name"
-        pick = self._grounds.pick_of(found.origin)
-        return next((one for one in (pick.words if pick else ()) if self._own.startswith(one, start)), "")
-
-    def _is_taken_by(self, one: Argument, value: SaidValue) -> bool:
-        held, grounds = one.value, self._grounds
-        if value.sort == MOMENT and isinstance(held, str):
-            parts = (held, held[:_DAY_CHARS], held[_DAY_CHARS + 1 :][:_TIME_CHARS])
-            return any(is_said(part, value.told, today=grounds.today, years=grounds.years) for part in parts)
-        if one.span is not None and one.span[0] <= value.start + 1 and value.end <= one.span[1]:
-            return True
-        if isinstance(held, bool) or held is None:
-            return False
-        if value.number is not None:
-            number = number_of(held)
-            name = one.path.rpartition(".")[2]
-            is_equal = number is not None and number_key(number) == value.text
-            return is_equal and (one.span is None or is_called_for(value.number, one.kind, name))
-        if isinstance(held, str) and value.text.lstrip("@#") in held:
-            return True
-        return one.origin is not None and self._is_of_record(value, one)
-
-    def _is_of_record(self, value: SaidValue, one: Argument) -> bool:
-        assert one.origin is not None, "only a field has a record"
-        record = self._grounds.group_of(one.origin).records[one.origin.record]
-        held = [single for field in record.values() for single in (field if isinstance(field, list) else (field,))]
-        if value.sort == MOMENT:
-            today, years = self._grounds.today, self._grounds.years
-            return any(isinstance(text, str) and is_said(text, value.told, today=today, years=years) for text in held)
-        if one.bound_by.endswith(":each") or one.bound_by == "closed_set":  # "all files starting with Old"
-            return any(str(single).startswith(value.text) for single in held)
-        return any(str(single) == value.text for single in held)
-
-    def _accounts_for(self, stray: Stray) -> bool:
-        if stray.stems and stray.stems <= self._stems and not (stray.is_fronted and stray.stems <= _ENDS):
-            return True
-        spans = [one.span for one in self._arguments if one.span is not None]
-        if any(start <= stray.start and stray.end <= end for start, end in spans):
-            return True
-        if any(start <= stray.start < start + len(self._name_at(start)) for start in self._names):
-            return True
-        if self._is_label(stray.text):
-            return True
-        if self._is_open and (stray.text not in FUNCTION_WORDS or stray.text in _RELATIVE):
-            return True
-        if self._is_of_set and (stray.text == "one" or self._is_ruled_out(stray)):
-            return True
-        if self._is_related(stray):
-            return True
-        if self._is_derived and stray.stems <= _FIGURING:
-            return True
-        return stray.is_sayable and any(stray.text in map(str.lower, _WORD.findall(text)) for text in self._payload)
-
-    @property
-    def _is_of_set(self) -> bool:
-        return any(one.bound_by == "closed_set" for one in self._arguments)
-
-    def _is_ruled_out(self, stray: Stray) -> bool:
-        """Whether a word stands where the words rule something out, which a closed set heeds by itself."""
-        return any(
-            start <= stray.start < end or (stray.text in NEGATING and 0 <= start - stray.end <= 1)
-            for start, end in self._grounds.asking.negated
-        )
-
-    def _is_related(self, stray: Stray) -> bool:
-        """Whether a word tells the relation of a person to the record that is picked by it: "assigned by ann@…"."""
-        names = [self._name_at(start) for start in self._names]
-        return is_participle(stray.text) and any("@" in name for name in names)
-
-    def _is_label(self, text: str) -> bool:
-        """Whether a word is what a picked record is labelled with as a whole: "the debit card ending 9023"."""
-        if not text.isalpha() or text in FUNCTION_WORDS or ORDINAL.fullmatch(text):
-            return False
-        said = f" {' '.join(_WORD.findall(self._own.lower()))} "
-        for group, record in self._records():
-            for field, kind in group.kinds.items():
-                value = str(group.records[record].get(field)).lower()
-                if kind != TEXT and text in value.split() and f" {value} " in said:
-                    return True
-        return False
-
     def out_of_role(self, slots: list[Slot], readings: Sequence[ClauseRead]) -> str:
         """A value of the call that stands in another role than its argument takes, or elsewhere altogether."""
         # Whether the order falls on something else than what stands behind "in": "delete a.txt in /docs".
-        has_object = any(slot.is_object and self._takes(slot.value) for slot in slots)
-        is_single = self._grounds.tool_words.needed[self._declaration.name] < 2
-        is_elsewhere = has_object or not is_single or not any(reading.things for reading in readings)
+        objects = [slot.value.sort for slot in slots if slot.is_object and self._takes(slot.value)]
+        things = frozenset(thing for reading in readings for thing in reading.things)
+        placed: list[tuple[Argument, Slot]] = []
         for one in self._arguments:
             if isinstance(one.value, bool) or one.bound_by != "words" or one.span is None:
                 continue
             if self._is_misplaced(one, slots, readings):
                 return f"{str(one.value)!r} stands in another role"
-            if base_of(one.kind) in MOMENTS:
+            is_moment = any(slot.value.sort == MOMENT and self._is_taken_by(one, slot.value) for slot in slots)
+            if is_moment or base_of(one.kind) in MOMENTS:
                 continue
             found = [slot for slot in slots if _is_at(slot, one)]
             if not found:
                 if not self._is_a_word(one, readings):
                     return f"{str(one.value)!r} stands elsewhere"
-            elif not any(self._fits(slot, one, is_elsewhere) for slot in found):
+                if self._is_choice(one) and not self._is_led_in(one, readings):
+                    return f"{str(one.value)!r} stands in another role"
+            elif not any(self._fits(slot, one, things, objects) for slot in found):
                 return f"{str(one.value)!r} stands in another role"
+            placed += [(one, found[0])] if found and not is_composed(one, self._own) else []
+        for (one, slot), (other, beside) in combinations(placed, 2):
+            if not are_ends_told(one, slot, other, beside):
+                return f"it is not told which is {name_of(one)!r} and which {name_of(other)!r}"
+        return self._named_elsewhere(slots, readings, is_elsewhere=bool(objects) or not self._is_single or not things)
+
+    def _named_elsewhere(self, slots: list[Slot], readings: Sequence[ClauseRead], *, is_elsewhere: bool) -> str:
+        """A record whose name stands in another role than its argument takes, or elsewhere altogether."""
         for start, one in self._names.items():
             held = [slot for slot in slots if slot.value.start <= start < slot.value.end]
             inside = any(
@@ -353,9 +190,29 @@ class _Call:
             )
             if not held and (self._own[start : start + 1].isupper() or not inside):
                 return "the name of the record stands elsewhere"
-            if held and not any(self._names_target(slot, one, is_elsewhere) for slot in held):
+            if held and not any(self._names_target(slot, one, is_elsewhere=is_elsewhere) for slot in held):
                 return f"{held[0].value.text!r} stands in another role"
         return ""
+
+    @property
+    def _actions(self) -> frozenset[str]:
+        return self._grounds.tool_words.actions[self._declaration.name]
+
+    @property
+    def _is_single(self) -> bool:
+        return self._grounds.tool_words.needed[self._declaration.name] < 2
+
+    def _is_choice(self, one: Argument) -> bool:
+        return base_of(one.kind) == "enum" or name_of(one) in self._lexicon.choosing
+
+    def _is_led_in(self, one: Argument, readings: Sequence[ClauseRead]) -> bool:
+        """Whether a choice in plain words stands behind what may lead it in; one that reads like any word is not looked at."""
+        assert one.span is not None, "only what the words say has a place"
+        start, end = one.span
+        found = [stray for reading in readings for stray in reading.strays if start <= stray.start < end]
+        wanted = word_stems(str(one.value))
+        whole = [stray for stray in found if stray.text.isalpha() or stray.stems <= wanted]  # not of "non-reader"
+        return not found or any(fits_choice(stray.before, stray.beside, one) for stray in whole)
 
     def _is_misplaced(self, one: Argument, slots: list[Slot], readings: Sequence[ClauseRead]) -> bool:
         """Whether a moment stands in another role, or the file and the folder of a path do not belong together."""
@@ -366,11 +223,11 @@ class _Call:
             return True  # It is a part of something else: "~2026-12-03".
         for is_clock in (True, False):  # The day and the time of a moment may stand apart.
             places = [slot for slot in held if bool(slot.value.told.minutes) == is_clock]
-            if places and not any(is_moment_fitting(slot, one) for slot in places):
+            if places and not any(is_moment_fitting(slot, one, self._actions) for slot in places):
                 return True
         return False
 
-    def _names_target(self, slot: Slot, one: Argument, is_elsewhere: bool) -> bool:  # noqa: FBT001
+    def _names_target(self, slot: Slot, one: Argument, *, is_elsewhere: bool) -> bool:
         """Whether what stands in a role may name the record of an argument; the relation of a person is judged elsewhere."""
         if slot.role in (OBJECT, IN, AIM) or is_elsewhere or "@" in slot.value.text:
             return True
@@ -382,23 +239,28 @@ class _Call:
     def spoken_of(self, readings: Sequence[ClauseRead]) -> str:
         """What a sentence that orders nothing says of the values of the call, where the order does not point to it."""
         is_telling = self._lexicon.is_telling
-        held = [" ".join(_WORD.findall(value)) for value in self._held()]
+        held = [" ".join(WORD.findall(value)) for value in self._held()]
         told = [self._own[start:end] for one in readings if not is_telling for start, end in one.told]
         # What is ruled out may be named by anything that its record is known by: "the heaviest crate (Not Nuts)".
         denied = [text for text in told if text.lower().startswith("not ")]
-        targets = {" ".join(_WORD.findall(one)) for one in self._targets()}
+        targets = {" ".join(WORD.findall(one)) for one in self._targets()}
         for value in targets.union(held):
             texts = told if value in targets else denied
-            if value and any(f" {value.lower()} " in f" {' '.join(_WORD.findall(text.lower()))} " for text in texts):
+            if value and any(f" {value.lower()} " in f" {' '.join(WORD.findall(text.lower()))} " for text in texts):
                 return f"{value!r} is spoken of beside the order"
         for sentence in self._grounds.reader.others:
             if any(start <= sentence.start and sentence.end <= end for start, end in (one.zone for one in readings)):
                 continue
-            said = f" {' '.join(_WORD.findall(self._own[sentence.start : sentence.end]))} "
+            said = f" {' '.join(WORD.findall(self._own[sentence.start : sentence.end]))} "
             for value in held:
                 if value and (f" {value} " in said or f" {value.lower()} " in said.lower()):
                     return f"{value!r} is spoken of elsewhere"
-            if is_telling or not sentence.is_open or all(one.end > sentence.end for one in readings):
+            if (
+                is_telling
+                or not sentence.is_open
+                or self._grounds.reader.is_polite(sentence)
+                or all(one.end > sentence.end for one in readings)
+            ):
                 continue
             for one in sentence.values:
                 # What an order names, too, adds nothing to it.
@@ -412,30 +274,11 @@ class _Call:
         for sentence in reader.others:
             if not any(0 <= one.zone[0] - sentence.end <= 1 or 0 <= sentence.start - one.end <= 1 for one in readings):
                 continue
-            for stray in reader.strays_beside(sentence, self._lexicon):
+            is_before = all(one.zone[0] >= sentence.end for one in readings)
+            for stray in reader.strays_beside(sentence, self._lexicon, is_before=is_before):
                 if not self._accounts_for(stray):
                     return f"{self._own[sentence.start : sentence.end].strip()[:80]!r} stands beside the order, and is not understood"
         return ""
-
-    def _targets(self) -> set[str]:
-        """What the call falls on, by the values that say on whom or on what; of all of a listing, by whatever they are called."""
-        kinds = (*MOMENTS, *NUMBERS)
-        held = {one.value for one in self._arguments if isinstance(one.value, str) and base_of(one.kind) not in kinds}
-        is_each = any(one.bound_by.endswith((":each", "closed_set")) for one in self._arguments)
-        return held | (self._held() if is_each else set())
-
-    def _held(self) -> set[str]:
-        """What the call falls on, by its values and by all that the records that supplied them are known by."""
-        held = {one.value for one in self._arguments if isinstance(one.value, str) and len(one.value) > 1}
-        for group, record in self._records():
-            values = [group.records[record].get(field) for field, kind in group.kinds.items() if kind != TEXT]
-            held.update(value for value in values if isinstance(value, str))
-        return held
-
-    def _records(self) -> Iterator[tuple[Group, int]]:
-        for one in self._arguments:
-            if one.origin is not None:
-                yield self._grounds.group_of(one.origin), one.origin.record
 
     def _is_a_word(self, one: Argument, readings: Sequence[ClauseRead]) -> bool:
         """Whether an argument rests on plain words of a clause: a choice, "the branch main"."""
@@ -446,47 +289,44 @@ class _Call:
             for reading in readings
         )
 
-    def _fits(self, slot: Slot, one: Argument, is_elsewhere: bool) -> bool:  # noqa: FBT001
-        if slot.role in (OBJECT, AIM):
-            return slot.role == OBJECT
-        name = one.path.rpartition(".")[2].partition("[")[0]
-        called = name_stems(name)
-        nouns = (called | name_stems(one.kind.partition(":")[2])) - UNSAYING
-        is_beside = not nouns.isdisjoint(slot.nouns)
+    def _fits(self, slot: Slot, one: Argument, things: Set[str], objects: Sequence[str]) -> bool:
+        """Whether a slot may give an argument; the order falls on `things` that have no value, or on values of these sorts."""
+        base = base_of(one.kind)
+        called = name_stems(name_of(one))
+        is_beside = not ((called | name_stems(one.kind.partition(":")[2])) - UNSAYING).isdisjoint(slot.nouns)
+        if slot.role == AIM:
+            return False
         if slot.role == FROM:
             return is_beside or is_source(one) or "from" in name_words(self._declaration.name)
-        if slot.role == IN and self._declaration.name in self._grounds.tool_words.making:
+        if isinstance(one.value, (int, float)) or base in NUMBERS:
+            is_money = self._declaration.stakes is Stakes.MONEY
+            return fits_number(slot, one, is_money=is_money) and (slot.role != TO or not is_source(one))
+        if self._is_choice(one):
+            is_whole = word_stems(slot.value.text) == word_stems(str(one.value))  # "as non-reader"
+            return is_whole and fits_choice(slot.before, slot.nouns, one)
+        if is_barred(slot.before):
             return False
-        if slot.role == IN:
-            return is_beside or is_elsewhere
-        if slot.role == WITH and base_of(one.kind) in ("email", "who", ""):
+        if slot.role == OBJECT:
             return True
-        if slot.role == AS and base_of(one.kind) == "path":
-            return True  # What is made is called so.
+        words = self._grounds.tool_words
+        is_turned_to = self._lexicon.is_telling or base in ("email", "who") or self._declaration.name in words.preparing
+        is_placed = bool(objects) or is_turned_to
+        if not is_placed and not fits_target(slot, one, things, self._actions, is_single=self._is_single):
+            return False
+        # "wire 75 EUR in AC-77", "drain 50 l into TK-7"; a thing may be put in another one, and money into an account.
+        is_sum = {*objects} == {NUMBER} and not (things or is_turned_to)
+        places = {"in"} if self._declaration.stakes is Stakes.MONEY else {"in", "into", "onto"}
+        if not is_beside and (slot.before in FAR or (is_sum and slot.before in places)):
+            return False
+        # What is made is called as is told; a person is turned to with something.
+        if (slot.role == WITH and base in ("email", "who", "")) or (slot.role == AS and base == "path"):
+            return True
         if slot.role in (BY, WITH, AS):
-            is_measure = base_of(one.kind) in NUMBERS or slot.value.sort != "name"
-            return is_beside or is_measure or not called.isdisjoint(_CARRYING)
-        return not is_source(one)
-
-
-def _stems(texts: Iterable[str]) -> Iterator[str]:
-    """The stems of what a look-up was asked; words that turn an order around are none of it."""
-    for text in texts:
-        for word in (*name_words(text), *text.lower().split()):
-            if word not in FUNCTION_WORDS and not ORDINAL.fullmatch(word):
-                yield stem(word)
+            return is_beside or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
+        return self._declaration.name not in words.making if slot.role == IN else not is_source(one)
 
 
 def _is_at(slot: Slot, one: Argument) -> bool:
     assert one.span is not None, "only what the words say has a place"
     value = slot.value
     return (one.span[0] < value.end and value.start < one.span[1]) or value.text == str(one.value)
-
-
-def _is_beside(slot: Slot, taken: Slot) -> bool:
-    """Whether a value stands beside one that was taken, so that it is for a further call."""
-    if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
-        return False
-    if slot.value.sort == NUMBER and not (slot.nouns or slot.value.listed == taken.value.listed):
-        return False
-    return slot.nouns == taken.nouns or not slot.nouns or not taken.nouns

@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 
-from remit.core.record import Record
+from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.kinds import number_key
 from remit.provenance.words.blocks import QUOTE_CHARS_MAX
 from remit.provenance.words.moments import OFFSETS, WEEKDAYS, Moments
 from remit.provenance.words.references import references_in
+from remit.provenance.words.units import SPOKEN, UNITS, in_other_units, spoken_count
 from remit.provenance.words.vocabulary import CODES, COUNTS, CURRENCIES, FUNCTION_WORDS, LEADS, stem
 
 # A name of more words than this is a sentence.
@@ -28,13 +29,17 @@ QUOTATION = regex(
     r"|(?<![\w'])'([^'\n]{1,2000}(?:'\w[^'\n]*)*)'(?!\w)"
 )
 _SPELLED = regex(r"\w")
-_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`]+")
+_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`\u25a0]+")
 _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = regex(r"(?:'|\u2019)s$")
+# What an "s" belongs to, and the abbreviations whose full stop ends no sentence: "ticket no. 17".
+_CONTRACTED = frozenset({"it's", "let's"})
+_NUMBERING = frozenset({"no", "nr"})
+_DIGIT = regex(r"\d")
 _NUMBER = regex(
     r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>0,[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+|[0-9]+(?:\.[0-9]+)?|[0-9]+,[0-9]{1,2})"
-    r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
+    r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|°[Cc]\b|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
 # What may stand between a noun and the number that it is given: "card ending in 9023", "invoice no. 77", "order #5512".
 _BETWEEN = frozenset(
@@ -47,6 +52,10 @@ UNCALLED = "?"
 _WISHING = frozenset({"want", "need", "like", "wish", "you", "u"})
 # "file 13 and 4 more" names one file.
 _FURTHER = regex(r"\s+(?:more|others?|further|additional)\b")
+# "12 of it" counts nothing, and "5 of the rows" does.
+_MASS = regex(r"\s+(?:it|this|that)\b")
+# A number with its unit written on to it: "20mg".
+_MEASURE = regex(r"\d+(?:[.,]\d+)?(\D+)")
 _TOUCHING = regex(r"[\s(#№]*")
 _LINKED = regex(r"[\s(#№:=.,&]*")
 # What stands behind a number and is no unit of it.
@@ -69,7 +78,7 @@ _MORE_BEHIND = regex(
     r"['\u2019\u02bc_]\w|\s?[.,]\d|[\s\u00a0\u202f]\d{3}(?!\d)|\s(?:and\s)?\d+\s(?:hundred|thousand|million)"
 )
 _MORE_BEFORE = regex(
-    r"(?:\d['\u2019\u02bc_]|(?<!\d)\d{1,3}[\s\u00a0\u202f]|(?:hundred|thousand|million|billion)\s(?:and\s)?|\bthan\s)$"
+    r"(?:\d['\u2019\u02bc_]|(?:^|\s)(?:[^\w\s]|\d)*(?<!\d)\d{1,3}[\s\u00a0\u202f]|(?:hundred|thousand|million|billion)\s(?:and\s)?|\bthan\s)$"
 )
 _MORE_CHARS_MAX = 16
 # What is taken of a number is not the number: "half of 50".
@@ -103,10 +112,17 @@ class NumberSaid(Record):
     mentions: tuple[str, ...]
     caller: str = ""
     is_part: bool = False
+    # Whether the words say it in another unit: "two weeks" for 14 days.
+    is_converted: bool = False
 
     @property
     def names(self) -> frozenset[str]:
-        """The stems of what the number is called: the thing that it numbers, and what it counts or measures."""
+        """The stems of what the number is called: the thing that it numbers, and what it counts or measures.
+
+        A measure numbers nothing: "a row in 5 minutes", "row 5 hours from now".
+        """
+        if self.unit in UNITS:
+            return frozenset({stem(self.unit)})
         unit = "" if self.unit.lower() in _NO_UNITS else stem(self.unit)
         return frozenset({self.caller, unit}) - {""}
 
@@ -161,11 +177,15 @@ def tokens_of(bare: str) -> tuple[Token, ...]:
     for found in _TOKEN.finditer(bare):
         text = found.group()
         lead = len(text) - len(text.lstrip(_LEADING))
-        text = _POSSESSIVE.sub("", text.strip(_LEADING).rstrip(_TRAILING))
+        text = text.strip(_LEADING).rstrip(_TRAILING)
+        text = text if text.lower().replace("\u2019", "'") in _CONTRACTED else _POSSESSIVE.sub("", text)
         if not _SPELLED.search(text):
             continue
         start = found.start() + lead
-        tokens.append(Token(text, start, start + len(text), not tokens or bool(_SENTENCE_END.search(bare[last:start]))))
+        gap = bare[last:start]
+        is_numbered = bool(tokens) and gap == ". " and tokens[-1].text.lower() in _NUMBERING and _DIGIT.search(text)
+        opens = not tokens or (_SENTENCE_END.search(gap) is not None and not is_numbered)
+        tokens.append(Token(text, start, start + len(text), opens))
         last = start + len(text)
     return tuple(tokens)
 
@@ -185,15 +205,19 @@ def take_atoms(bare: str, tokens: tuple[Token, ...], moments: Moments, strings: 
             _close(run, bare, strings, names)
             continue
         is_identifier = IDENTIFIER.fullmatch(token.text) is not None
-        is_number = token.text.replace(".", "", 1).replace(",", "").lstrip("$€£¥#").isdecimal()
+        is_number = token.text.replace(".", "", 1).replace(",", "").lstrip("$€£¥#").isdecimal() or (
+            (measure := _MEASURE.fullmatch(token.text)) is not None and measure[1] in UNITS
+        )
         if is_identifier and not is_number:
             strings.setdefault(token.text, (token.start, token.end))
             strings.setdefault(token.text.lstrip("#@"), (token.start, token.end))
             names |= {token.text, token.text.lstrip("#@")}
         capital = token.text[:1].isupper()
-        if run and not (_touch(run[-1], token, bare) and not token.opens and (capital or _links(token))):
+        # A number behind an identifier is one of its own: "AN-B 20 mg".
+        is_linked = _links(token) and not (run and token.text.isdecimal() and IDENTIFIER.fullmatch(run[-1].text))
+        if run and not (_touch(run[-1], token, bare) and not token.opens and (capital or is_linked)):
             _close(run, bare, strings, names)
-        if capital or (run and _links(token)):
+        if capital or (run and is_linked):
             run.append(token)
         elif not is_number and not is_identifier and token.text.lower() not in FUNCTION_WORDS:
             strings.setdefault(token.text, (token.start, token.end))
@@ -245,11 +269,22 @@ def numbers_of(
             number, unit, end = number * _MAGNITUDES[size], _CURRENCIES.get(match["cur"] or "", ""), match.end("unit")
             if _MORE_BEHIND.match(bare, end):
                 continue
+        unit = "" if unit == "of" and _MASS.match(bare, match.end("unit")) else unit
+        if unit in UNITS and (unit[0] == "°" or end == match.start("unit")):
+            end = match.end("unit")
         before = tuple(_before(tokens, start)) + (("#",) if bare[start - 1 : start] == "#" else ())
         caller = "" if unit.lower() in CURRENCIES else caller_of(bare, tokens, (start, end), verbs)
         is_part = _PART_OF.search(bare, max(start - _PART_CHARS_MAX, 0), start) is not None
         said = NumberSaid(start, end, unit, match["pct"] is not None, before, caller, is_part)
         found.setdefault(number_key(number), []).append(said)
+        _convert(number, said, found)
+    spoken = list(SPOKEN.finditer(bare))
+    for match in spoken:
+        number = spoken_count(match[1])
+        said = NumberSaid(match.start(), match.end(), match[2], percent=False, mentions=())
+        found.setdefault(number_key(number), []).append(said)
+        _convert(number, said, found)
+    taken_words = {match.start() for match in spoken}
     for match in re.finditer(r"(?<!\w)#(\d+)\b", bare):
         caller = caller_of(bare, tokens, match.span(1), verbs)
         said = NumberSaid(match.start(1), match.end(1), "", percent=False, mentions=("#",), caller=caller)
@@ -257,10 +292,23 @@ def numbers_of(
     lowered = ["", *(token.text.lower() for token in tokens), ""]
     for place, token in enumerate(tokens):
         is_longer = lowered[place + 2] in _MAGNITUDES or _TENS.match(lowered[place]) is not None
-        if token.text.lower() in COUNTS and not is_longer and lowered[place] != "than":
+        if (
+            token.text.lower() in COUNTS
+            and token.start not in taken_words
+            and not is_longer
+            and lowered[place] != "than"
+        ):
             said = NumberSaid(token.start, token.end, "", percent=False, mentions=())
             found.setdefault(str(COUNTS[token.text.lower()]), []).append(said)
     return {key: tuple(said) for key, said in found.items()}
+
+
+def _convert(number: Decimal, said: NumberSaid, found: dict[str, list[NumberSaid]]) -> None:
+    """Note a measure in all other units in which it is exact; it is called by nothing but those."""
+    for size, unit in in_other_units(number, said.unit) if not said.percent else ():
+        if stem(unit) != stem(said.unit):
+            made = replace(said, unit=unit, caller="", mentions=(), is_converted=True)
+            found.setdefault(number_key(size), []).append(made)
 
 
 def _is_part_of_longer(bare: str, start: int, end: int, taken: bytearray) -> bool:

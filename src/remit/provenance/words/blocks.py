@@ -44,8 +44,9 @@ _GIVEN = regex(
     r"|says|said|writes|wrote|written|reads|states|stated)\b[^.!?:\n]*:",
     re.IGNORECASE,
 )
-_TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)[,;\s\u2013\u2014-][^.!?\n]*", re.IGNORECASE)
-_ACCORDING = regex(r"\baccording to\b[^,.!?\n]{0,200},[^.!?\n]*", re.IGNORECASE)
+# The verb stays: what it takes back or reports is not understood.
+_TOLD = regex(r"\b(?:says|said|writes|wrote)\b(?![^.!?\n]*:)([,;\s\u2013\u2014-][^.!?\n]*)", re.IGNORECASE)
+_ACCORDING = regex(r"\baccording( to\b[^,.!?\n]{0,200},[^.!?\n]*)", re.IGNORECASE)
 # Who says all of a sentence may stand behind it: "delete it, said Ann".
 _SPOKEN = regex(
     r",[\s\"\u201d']*(?:(?:said|says|wrote|writes)\b[^,.!?\n]{1,60}|[A-Z]\w*(?: [A-Z]\w*)? (?:said|says|wrote|writes))[.!?\s]*$"
@@ -85,6 +86,16 @@ _SIGNED = regex(
 # A line that is nothing but a verb and what it falls on, where that has no name.
 _WORKING = regex(r"\s*(?:please )?(\w+) (?:the|all|any) [a-z ]++[.:]?[ \t]*+\n++", re.IGNORECASE)
 _ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
+# A list of values alone.
+_VALUE = r"(?:[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t])?\s*(?=[^\s,;]*[\d@/])[^\s,;]*[^\s,;.!]"
+_VALUES = regex(rf"{_VALUE}(?:(?:\s*[,;]|\s+and\b|(?=\s*\n)){_VALUE})*+[ \t]*(?:[.!](?=\s|$)|\n|\Z)")
+_DOING = frozenset({"please", "pls", "plz", "kindly", "now", "then", "so", "do"})
+# The sign that is left of data within a sentence, and what data stands right behind.
+BLOCK = "\u25a0"
+_SAYING = regex(r"\w[^:.!?\w]*\Z")
+# What announces a list is shorter.
+_BEFORE_CHARS_MAX = 200
+_STOP = regex(r"[.!?\n]")
 _VISIBLE = regex(r"\S")
 _WORD = regex(r"[A-Za-z'\u2019-]+")
 # A fence at the start of a line that says what follows, "```python", opens a block.
@@ -107,7 +118,7 @@ def own_words(message: str, effects: Set[str] = frozenset(), known: Set[str] = f
     own = _without_pointed_at(message, own, effects, known)
     if (found := _SIGNED.search(own)) is not None:
         own = blanked(own[: found.end()]) + own[found.end() :]
-    return _without_passages(message, _without_given(message, own))
+    return _without_passages(message, _without_given(message, own, effects))
 
 
 def _without_pointed_at(message: str, own: str, effects: Set[str], known: Set[str]) -> str:
@@ -142,15 +153,35 @@ def _points_ahead(sentence: str, effects: Set[str]) -> bool:
     return ordering not in FUNCTION_WORDS | {""} and _NAMED.search(sentence, pointing.end()) is None
 
 
-def _without_given(message: str, own: str) -> str:
-    """What follows "translate:", "Ann says" and the like is data: to the paragraph's end, or to that of the sentence."""
-    spans = [found.span() for pattern in (_TOLD, _ACCORDING) for found in pattern.finditer(own)]
-    spans += [found.span() for found in _SENTENCE.finditer(own) if _SPOKEN.search(found.group())]
+def _without_given(message: str, own: str, effects: Set[str]) -> str:
+    """What follows "translate:", "Ann says" and the like is data: to the paragraph's end, or to that of the sentence.
+
+    Not so a list that an order announces: "close the following tickets: 31, 32", "do the following:" and a line for each.
+    """
+    spans = [found.span(1) for pattern in (_TOLD, _ACCORDING) for found in pattern.finditer(own)]
+    for found in _SENTENCE.finditer(own):
+        spoken = _SPOKEN.search(found.group())
+        if spoken is not None and found.group()[: spoken.start()].strip():
+            spans.append(found.span())
     for found in _GIVEN.finditer(own):
         if not _announces_block(message, own, found.end()):
             end = own.find("\n\n", found.end() + 1)
-            spans.append((found.end(), end if end >= 0 else len(own)))
+            end = end if end >= 0 else len(own)
+            spans.append((_end_of_list(own, found.start(), found.end(), end, effects), end))
     return _blanked(own, spans)
+
+
+def _end_of_list(own: str, start: int, begin: int, end: int, effects: Set[str]) -> int:
+    """Where the list ends that an order announces by "the following"; where it begins, if it is no such list."""
+    if not own.startswith("the following", start):
+        return begin
+    before = [word.lower() for word in _WORD.findall(_STOP.split(own[max(start - _BEFORE_CHARS_MAX, 0) : start])[-1])]
+    lines = [_ITEM.sub("", line) for line in own[begin:end].splitlines() if line.strip()]
+    if before[-1:] == ["do"] and _DOING.issuperset(before):
+        is_list = all(stem((_WORD.findall(line) or [""])[0]) in effects for line in lines)
+        return end if is_list else begin
+    found = _VALUES.match(own, begin, end)
+    return found.end() if found is not None and any(stem(word) in effects for word in before) else begin
 
 
 def _announces_block(message: str, own: str, end: int) -> bool:
@@ -164,9 +195,20 @@ def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
     last = 0
     for start, end in sorted(spans):
         if end > last:
-            parts += [message[last : max(start, last)], blanked(message[max(start, last) : end])]
+            begin = max(start, last)
+            data = blanked(message[begin:end])
+            if data and _is_within(message, begin, end):
+                data = data[:-1] + BLOCK
+            parts += [message[last:begin], data]
             last = end
     return "".join((*parts, message[last:]))
+
+
+def _is_within(message: str, start: int, end: int) -> bool:
+    """Whether data stands within a line, behind words that do not announce it: the sentence then has something in it."""
+    return (
+        "\n" not in message[start:end] and _SAYING.search(message, message.rfind("\n", 0, start) + 1, start) is not None
+    )
 
 
 def _fenced(message: str) -> Iterator[tuple[int, int]]:

@@ -10,136 +10,68 @@ Rule 5: a clause with a subject of its own, in brackets or behind a comma, a das
         may take the order back, report it, or mean another thing.
 """
 
-from collections.abc import Callable
+import re
 from itertools import pairwise
 
-from remit.core.record import Record, replace
+from remit.core.record import replace
 from remit.core.regex import regex
+from remit.provenance.words.blocks import BLOCK
+from remit.provenance.words.clause_items import (
+    BESIDE,
+    CUT,
+    ORDINAL,
+    Item,
+    Slot,
+    Stray,
+    is_number,
+    is_reporting,
+    led_in_by,
+    next_cut,
+    word_before,
+)
 from remit.provenance.words.negation import NEGATING
-from remit.provenance.words.said_values import MOMENT, NUMBER, SaidValue
+from remit.provenance.words.prepositions import AIM, BEFORE_RANGES, BOUNDS, FOR, IN, OBJECT, ROLES, TO, WHOLES
+from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, THING, is_lead, is_remark_within
+from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
+from remit.provenance.words.units import kin_of
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
+    ARTICLES,
+    BACK,
     CURRENCIES,
     FUNCTION_WORDS,
+    GREETING,
     HAVING,
-    MODALS,
-    PAIRS,
+    IDLE,
+    LEADING_ON,
+    NAMING,
+    NUMBERING,
+    PARTICLES,
+    PAYMENTS,
+    REGARDING,
+    REPORTING,
+    REQUESTING,
+    SAYABLE,
+    STARTING,
     STATING,
+    SUBJECTS,
     SUPERLATIVES,
+    TELLING,
     TIMES,
     UNIVERSALS,
+    WISHING,
     name_stems,
     stem,
 )
 
-OBJECT, FROM, TO, FOR, IN, WITH, BY, AS = "", "from", "to", "for", "in", "with", "by", "as"
-# What an order is good for: nothing in it is meant.
-AIM = "aim"
-# The sign of one kind of role for each preposition that is understood.
-_ROLES = {
-    **dict.fromkeys(("from",), FROM),
-    **dict.fromkeys(("to", "into", "onto", "towards", "toward"), TO),
-    "for": FOR,
-    "with": WITH,
-    **dict.fromkeys(("in", "inside", "under", "within", "of", "on", "at"), IN),
-    **dict.fromkeys(("by", "via", "using", "through"), BY),
-    "as": AS,
-}
-# These draw a line: a moment or a number follows, and nothing else.
-_BOUNDS = frozenset({"until", "till", "since", "before", "after"})
-# These say how or how soon, and change nothing.
-_IDLE_SAID = """
-    please pls plz kindly thanks now today immediately completely fully entirely promptly quickly directly
-    also too then just again asap me us make use straight and & here new mode permission permissions right rights
-    access
-"""
-_IDLE = frozenset(_IDLE_SAID.split())
-_OPENING_SAID = "ok okay yes so hi hello hey finally next first go it's instead afterwards find look search locate take get see open"
-_OPENING = frozenset(_OPENING_SAID.split())
-_ARTICLES_SAID = "the a an this these those my your our his her its their all each every both any some another"
-_ARTICLES = frozenset(_ARTICLES_SAID.split()) | PAIRS | UNIVERSALS
-_BACK = frozenset({"it", "them", "him", "there"})
-_NAMING_SAID = "called named titled labelled id ids number ending ends starting starts begin begins beginning whose is"
-_NAMING = frozenset(_NAMING_SAID.split())
-_STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginning"})
-_CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
-_PARTICLES = frozenset({"over", "back", "down"})
-WISHING = frozenset({"want", "need", "like", "wish", "have"})
-# Who tells something of the thing that an order points back to: the user, or the thing itself.
-_TELLING = frozenset({"i", "we", "there", "it", "this", "that"})
-# What leads to what is to be said.
-LEADING_ON = frozenset({"that", "about", "saying", "how", "whether", "why", "what", "asking"})
-_GREETING = frozenset({"hi", "hello", "hey", "dear", "ok", "thanks"})
-SUBJECTS = frozenset({"i", "he", "she", "we", "they", "you", "this", "that", "there", "it"})
-# Words that say something of others, and may well be said to a person: "the icons are great".
-_SAYABLE = (
-    HAVING
-    | MODALS
-    | STATING
-    | SUBJECTS
-    | {"be", "been", "my", "your", "do", "did", "does", "am", "i'm", "it's", "done", "doing"}
-)
-_REQUEST_SAID = """
-    can could would will should must you u i we i'd we'd want need like have to help be sure that remember ahead let's wish
-    let
-"""
-_REQUESTING = frozenset(_REQUEST_SAID.split()) | _IDLE | _OPENING
-# The user is told of it: "and tell me when it is done".
-_REPORTING = frozenset({"tell", "let", "summarise", "summarize", "report", "confirm", "notify", "inform", "show"})
-# What picks another one than the one that is named, or says how nearly.
-ORDINAL = regex(
-    r"\d+(?:st|nd|rd|th)|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|.*ly|.*est|half|twice|double"
-    r"|next|other|previous|former|latter"
-)
-_CUT = regex(r"[,;()\u2013\u2014]|\s-+\s|:(?=\s)")
 # Signs that part words, or stand on a value; any other is left over.
+_DASH = regex(r"\s?[-\u2013]\s?")
 _SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
-QUOTE = "quote"
+# Before the verb of an order no sign of a number, a comment or a heading stands.
+_FORE_SIGNS = regex(r"(?:[\s,.:!?()\"'\u201c\u2018\u00ab`*\u2022]|(?<!-)[-\u2013\u2014](?!-))*")
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
-
-
-class Slot(Record):
-    """A value of a clause: its role, and the stems of the nouns beside it."""
-
-    value: SaidValue
-    role: str
-    nouns: frozenset[str]
-    is_object: bool = False
-    # Whether the call has to take it up; what an order points back to may hold more.
-    is_needed: bool = True
-    # The word right before it, an article left out, and the signs between.
-    lead: str = ""
-    gap: str = ""
-
-
-class Stray(Record):
-    """A word that is not understood by itself."""
-
-    text: str
-    start: int
-    end: int
-    stems: frozenset[str] = frozenset()
-    # Whether a text may take it up, because it says nothing of the order itself.
-    is_sayable: bool = False
-    # Whether it stands before the order, so that no record is picked by it.
-    is_fronted: bool = False
-
-
-class Item(Record):
-    """A word or a value of a clause."""
-
-    start: int
-    end: int
-    # A word, in lower case, or a value.
-    text: str = ""
-    place: int = -1
-    value: SaidValue | None = None
-    # Whether it is a word in small letters.
-    is_plain: bool = False
-    # The signs between it and the item before it.
-    gap: str = ""
 
 
 class ClausePart:
@@ -173,35 +105,43 @@ class ClausePart:
 
     def lead_in(self, items: list[Item], *, points_back: bool) -> None:
         """Read what stands before the verb of an order."""
-        cuts = [at for at, one in enumerate(items) if at and _CUT.search(one.gap)]
+        for at, one in enumerate(items):
+            self._sign(one, _SIGNS if at or one.value is not None else _FORE_SIGNS)
+        cuts = [at for at, one in enumerate(items) if at and CUT.search(one.gap)]
         edges = [0, *cuts, *([len(items) - 1] if len(items) - 1 not in cuts else [])]
         for start, stop in pairwise(edges):
             part = items[start:stop]
             said = [one.text or (one.value.text.lower() if one.value is not None else "") for one in part]
-            is_request = all(word in _REQUESTING for word in said)
-            if (is_request and (not _CUT.search(items[stop].gap) or SUBJECTS.isdisjoint(said))) or (
-                said[0] in _GREETING and all(one.value is not None for one in part[1:])
+            is_request = all(word in REQUESTING for word in said)
+            if (is_request and (not CUT.search(items[stop].gap) or SUBJECTS.isdisjoint(said))) or (
+                said[0] in GREETING and all(one.value is not None for one in part[1:])
             ):
                 continue
-            if ":" in items[stop].gap and all(word in ANNOUNCING | _REQUESTING or word.isdecimal() for word in said):
+            if is_lead(said, self._lexicon):
+                self.told.append((part[0].start, part[-1].end))
+                continue
+            if ":" in items[stop].gap and all(word in ANNOUNCING | REQUESTING or word.isdecimal() for word in said):
                 continue
             is_own = said[-1] in ("and", "then") and part[0].text not in FUNCTION_WORDS and NEGATING.isdisjoint(said)
             if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
                 self.told.append((part[0].start, part[-1].end))
                 continue
-            if points_back or said[0] in _ROLES or said[0] in _BOUNDS:
-                while len(part) > 1 and part[0].text in _REQUESTING:
+            if points_back or said[0] in ROLES or said[0] in BOUNDS:
+                idle = REQUESTING | REGARDING if points_back else REQUESTING
+                while len(part) > 1 and part[0].text in (idle - {"to"} if part[1].value is not None else idle):
                     part = part[1:]
                 self.recall([*part, items[stop]], is_order=not self._is_report(part))
+                if not points_back:
+                    self.slots = [replace(one, is_needed=_is_fragment(one, said[0])) for one in self.slots]
             elif self._is_report(part):
                 self._wish(part, items[stop])
             else:
-                self.strays += [_stray(one) for one in part if one.text not in _REQUESTING]
+                self.strays += [_stray(one) for one in part if one.text not in REQUESTING]
 
     def _wish(self, part: list[Item], ahead: Item) -> None:
         """Read what the user wants in all before the order, "I need to get from A to B": the order takes up its values."""
         verb = next((at for at, one in enumerate(part) if one.text == "to" and part[at - 1].text in WISHING), -1)
-        if verb < 0 or {one.text for one in part[:verb]} - _REQUESTING or all(one.value is None for one in part):
+        if verb < 0 or {one.text for one in part[:verb]} - REQUESTING or all(one.value is None for one in part):
             self.leave_over(part)
             return
         self.recall([*part[verb + 2 :], ahead], is_order=True)
@@ -210,7 +150,7 @@ class ClausePart:
     def recall(self, items: list[Item], *, is_order: bool) -> None:
         """Read what an order points back to; of a report, what is said of the thing is no matter."""
         if not is_order and len(items) > 1 and items[0].text in SUBJECTS:
-            if items[0].text not in _TELLING:
+            if items[0].text not in TELLING:
                 self.leave_over(items[:-1])
                 return
             items = items[2:]
@@ -247,14 +187,12 @@ class ClausePart:
         """Take in one item; gives back the number of the next one."""
         item = items[at]
         self._sign(item)
-        is_cut = _CUT.search(item.gap) is not None
+        is_cut = CUT.search(item.gap) is not None
         if is_cut:
             self._nouns = []
             self._is_said = self._is_said or (":" in item.gap and self._lexicon.is_telling)
-            if at and item.text in SUBJECTS - {"it"}:
-                until = next_cut(items, at)
-                self.leave_over(items[at:until])
-                return until
+        if until := self._aside(items, at, is_cut=is_cut):
+            return until
         if item.value is not None:
             self._take(item.value, items, at)
             return at + 1
@@ -262,19 +200,36 @@ class ClausePart:
             return self._tell(items, at, until)
         if item.text == "who" and items[at - 1].text in UNIVERSALS and items[at + 1].text.endswith("s"):
             return at + 2
-        if (is_cut or (at and items[at - 1].text in ("and", "then"))) and _is_reporting(items, at):
+        if (is_cut or (at and items[at - 1].text in ("and", "then"))) and is_reporting(items, at):
             return self._tell(items, at, len(items) - 1)
-        is_further = item.text in _REPORTING and items[at + 1].value is not None and self._lexicon.is_telling
+        is_further = item.text in REPORTING and items[at + 1].value is not None and self._lexicon.is_telling
         if is_further and (is_cut or items[at - 1].text == "and"):
             self._role, self._nouns = TO, []  # "and tell ann@…"
             return at + 1
         if item.text in LEADING_ON and self._lexicon.is_telling:
             return self._tell(items, at, len(items) - 1)
-        if item.text in ("a", "an") or item.text in _ROLES:
-            self._is_indefinite = item.text not in _ROLES
+        if item.text in ("a", "an") or item.text in ROLES:
+            self._is_indefinite = item.text not in ROLES
         if not self._is_understood(items, at):
             self._read_noun(items, at)
         return at + 1
+
+    def _aside(self, items: list[Item], at: int, *, is_cut: bool) -> int:
+        """Where a remark ends, or a clause with a subject of its own, which is left over; nothing where none begins."""
+        word = items[at].text
+        is_stated = word == "it's" or (word == "it" and items[at + 1].text in STATING)
+        is_left = is_cut and at and (word in SUBJECTS - {"it"} or is_stated)
+        if not is_left and word not in REMARKING:
+            return 0
+        until = next_cut(items, at)
+        # A thing that a reason names is no value: "because F-3 is flooded".
+        part = items[at : min(until, at + REMARK_WORDS_MAX + 1)]
+        said = [one.text or (THING if one.value is not None and _is_identifier(one.value) else "?") for one in part]
+        if word in REMARKING and is_remark_within(said, self._lexicon, is_cut=is_cut):
+            return self._tell(items, at, until)
+        if is_left:
+            self.leave_over(items[at:until])
+        return until if is_left else 0
 
     def _excluded(self, items: list[Item], at: int) -> int:
         """Where what is led in by "not" ends, if it is a name or a noun: ", not to Ann", "(not b.txt)"."""
@@ -282,15 +237,16 @@ class ClausePart:
         part = items[at + 1 : until]
         is_plain = all(
             not (one.is_plain or one.text in FUNCTION_WORDS)
-            or one.text in _ROLES
-            or one.text in _ARTICLES
+            or one.text in ROLES
+            or one.text in ARTICLES
             or stem(one.text) in self._lexicon.nouns
             for one in part
         )
         return until if part and is_plain and len(part) <= _EXCLUDED_MAX else 0
 
-    def _sign(self, item: Item) -> None:
-        if _SIGNS.fullmatch(item.gap) is None:
+    def _sign(self, item: Item, signs: re.Pattern[str] = _SIGNS) -> None:
+        gap = item.gap.replace(BLOCK, "") if self._lexicon.is_telling else item.gap
+        if signs.fullmatch(gap) is None:
             self.strays.append(Stray(item.gap.strip(), item.start - len(item.gap), item.start))
 
     def leave_over(self, part: list[Item]) -> None:
@@ -316,7 +272,8 @@ class ClausePart:
             ")"
         ):  # It says again what stands before: "half of it (5)".
             del self.strays[self._restated :]
-        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns)
+        kin = kin_of(value.number.unit) if value.number is not None else frozenset()
+        is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns | kin)
         is_count = (
             value.sort == NUMBER
             and not lexicon.takes_numbers
@@ -325,47 +282,70 @@ class ClausePart:
         is_idle = is_purpose or is_count or value.text.lower() in ("today", "tonight")
         role = AIM if self._is_aim and lexicon.own.isdisjoint(nouns) else self._role
         is_needed = not is_idle and role != AIM
-        lead = _word_before(items, at)
+        lead, gap, led = word_before(items, at), before.gap, led_in_by(items, at)
+        if value.sort == MOMENT and self.slots and self.slots[-1].value.sort == MOMENT:
+            is_open = self.slots[-1].before in BEFORE_RANGES
+            is_range = is_open and _DASH.fullmatch(gap) is not None and items[at - 1].value is self.slots[-1].value
+            if is_range or (lead == "and" and self.slots[-1].lead == "between"):
+                self.slots[-1] = replace(self.slots[-1], lead="from", before="from")
+                lead, gap, led = "to", " ", "to"
         called, is_object = frozenset(nouns), role == OBJECT
         self.slots.append(
-            Slot(value, role, nouns=called, is_object=is_object, is_needed=is_needed, lead=lead, gap=before.gap)
+            Slot(
+                value,
+                role,
+                nouns=called,
+                is_object=is_object,
+                is_needed=is_needed,
+                lead=lead,
+                gap=gap,
+                before=led,
+            )
         )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
 
     def _is_understood(self, items: list[Item], at: int) -> bool:
         """Whether a word has its place in any order, whatever the tool."""
         word, ahead = items[at].text, items[at + 1]
-        if word in _BACK:
+        if word in BACK:
             self.points_back = True
-        elif word in _ROLES:
-            self._lead(word, items[at - 1].text if at else "")
-        elif word in _PARTICLES:
+        elif word in ROLES:
+            ahead = items[at + 2] if ahead.text == "the" and at + 2 < len(items) else ahead
+            if word != "with" or ahead.text not in NUMBERING:  # "the ticket with the id 17" is that ticket.
+                self._lead(word, items[at - 1].text if at else "")
+        elif word in PARTICLES:
             self._role = OBJECT if ahead.value is not None else self._role
             return ahead.text == "to" or (word == "back" and ahead.value is not None)
-        elif word in _BOUNDS and word not in _NAMING:
-            return _is_number(ahead) or (ahead.value is not None and ahead.value.sort == MOMENT)
-        elif word in _BESIDE:
-            return _BESIDE[word](items, at)
+        elif word in BOUNDS and word not in NAMING:
+            return is_number(ahead) or (ahead.value is not None and ahead.value.sort == MOMENT)
+        elif self._lexicon.is_final and TIMES.get(word, 1) > 1:
+            return False
+        elif word in BESIDE:
+            return BESIDE[word](items, at)
         elif word in CURRENCIES:
-            return _is_number(ahead) or (at > 0 and _is_number(items[at - 1]))
+            return is_number(ahead) or (at > 0 and is_number(items[at - 1]))
         else:
-            return word in _IDLE or word in _ARTICLES or word in _NAMING or word == "and"
+            return word in IDLE or word in ARTICLES or word in NAMING or word == "and"
         return True
 
     def _lead(self, word: str, before: str) -> None:
         """Take in a preposition, and the role that it gives to what follows; "all of the files" are files."""
-        if (word == "of" and before in UNIVERSALS | PAIRS) or (word == "with" and before in _STARTING):
+        if (word == "of" and before in WHOLES) or (word == "with" and before in STARTING):
             return
-        self._role = _ROLES[word]
+        self._role = ROLES[word]
         # "for the delivery to AC-2", where "to" has told already who is paid.
         self._is_aim = self._is_aim and (word == "of" or any(slot.role == self._role for slot in self.slots))
         self._is_described = self._is_described and word in ("of", "from", "about", "in")
         self._nouns = self._nouns[-1:] if word == "of" else []
 
     def _read_noun(self, items: list[Item], at: int) -> None:
-        item = items[at]
+        item, ahead = items[at], items[at + 1]
         stems = frozenset([stem(part) for part in item.text.split("-")])
         lexicon = self._lexicon
+        is_last = at + 2 == len(items) or CUT.search(ahead.gap) is not None
+        if is_last and at and item.text.endswith("ed") and stems <= lexicon.verbs:  # "Cancel it (cancelled)."
+            self.strays.append(_stray(item))
+            return
         if item.text in lexicon.names:
             self._nouns += name_stems(item.text)
             return
@@ -375,6 +355,8 @@ class ClausePart:
                 self.things.append(stem(item.text))
             return
         is_open = item.text.isalpha() and item.text not in FUNCTION_WORDS and stems.isdisjoint(lexicon.chosen)
+        if self._is_sum(items, at):
+            return
         if is_open and self._role == FOR and self.slots:
             self._is_aim = True
             return
@@ -384,9 +366,7 @@ class ClausePart:
             and (lexicon.is_telling or (lexicon.is_mild and self._role == OBJECT and not self.things))
         ):
             return
-        if is_open and self._is_placed(items, at):
-            return
-        if is_open and lexicon.is_mild and self._is_calling(items, at):
+        if is_open and (self._is_placed(items, at) or (lexicon.is_mild and self._is_calling(items, at))):
             return
         if is_open and lexicon.is_telling and self.slots and not self._is_said and self._describes(items, at):
             self._is_described = True
@@ -396,16 +376,31 @@ class ClausePart:
         if is_open and self._is_numbering(items, at):
             self._nouns.append(stem(item.text))
             return
-        is_sayable = lexicon.is_telling and (self._is_said or item.text not in FUNCTION_WORDS or item.text in _SAYABLE)
-        is_sayable = is_sayable or item.text in _GREETING or (at > 0 and stem(items[at - 1].text) in lexicon.texts)
+        is_sayable = lexicon.is_telling and (self._is_said or item.text not in FUNCTION_WORDS or item.text in SAYABLE)
+        is_sayable = is_sayable or item.text in GREETING or (at > 0 and stem(items[at - 1].text) in lexicon.texts)
+        beside = [one for one in (at - 1, at + 1) if one >= 0 and not items[max(at, one)].gap.strip()]
         self.strays.append(
-            Stray(item.text, item.start, item.end, stems, is_sayable and stems.isdisjoint(lexicon.chosen))
+            Stray(
+                item.text,
+                item.start,
+                item.end,
+                stems,
+                is_sayable=is_sayable and stems.isdisjoint(lexicon.chosen),
+                before=led_in_by(items, at),
+                beside=frozenset([stem(items[one].text) for one in beside if items[one].text]),
+            )
         )
+
+    def _is_sum(self, items: list[Item], at: int) -> bool:
+        """Whether a noun says what is paid: "a fee of 50 EUR"."""
+        after = items[at + 1 : at + 3]
+        is_of = len(after) > 1 and after[0].text == "of" and is_number(after[1])
+        return is_of and items[at].text in PAYMENTS and led_in_by(items, at) == ""
 
     def _describes(self, items: list[Item], at: int) -> bool:
         """Whether a text is described behind the one who gets it: "mail Ann the words of the day"."""
         is_next = at > 1 and items[at - 2].value is not None
-        return items[at - 1].text in _ARTICLES and (self._is_described or self._role == OBJECT or is_next)
+        return items[at - 1].text in ARTICLES and (self._is_described or self._role == OBJECT or is_next)
 
     def _is_calling(self, items: list[Item], at: int) -> bool:
         """Whether a noun stands before the name of what an order falls on: "the cow Bella"."""
@@ -428,73 +423,23 @@ class ClausePart:
         before, after = items[at - 1].text if at else "", items[at + 1].text
         is_known = stem(after) in self._lexicon.nouns and not items[at + 1].gap.strip()
         value = items[at + 1].value
-        is_led = before in _ARTICLES or (before in _ROLES and value is not None and value.is_marked)
+        is_led = before in ARTICLES or (before in ROLES and value is not None and value.is_marked)
         if self._role == IN and is_led and value is not None and not ORDINAL.fullmatch(items[at].text):
             self._is_aim = True  # "on the shelf 'Blue'"
             return True
-        return self._role == IN and before in _ARTICLES and is_known and not ORDINAL.fullmatch(items[at].text)
+        return self._role == IN and before in ARTICLES and is_known and not ORDINAL.fullmatch(items[at].text)
 
 
-def _numbers(items: list[Item], at: int) -> bool:
-    """Whether "no" leads to a number; where that ends a sentence, its full stop does."""
-    ahead = items[at + 1]
-    if at + 2 == len(items):
-        return at > 0 and not items[at].gap.strip()
-    return not ahead.gap.strip(" .:") and ahead.value is not None and not items[at].gap.strip()
+def _is_identifier(value: SaidValue) -> bool:
+    """Whether a value is a name that is shaped as one."""
+    return value.sort == NAME and value.is_marked
 
 
-def _says_how_often(items: list[Item], at: int) -> bool:
-    ahead = items[at + 1]
-    return at + 2 == len(items) or _CUT.search(ahead.gap) is not None or ahead.text in _IDLE | {"and"}
-
-
-def _follows_number(items: list[Item], at: int) -> bool:
-    return at > 0 and _is_number(items[at - 1])
-
-
-def _word_before(items: list[Item], at: int) -> str:
-    """The word right before an item, an article left out; none before a value or at the beginning."""
-    while at > 0 and items[at - 1].text in _ARTICLES - UNIVERSALS:
-        at -= 1
-    return items[at - 1].text if at > 0 else ""
-
-
-def next_cut(items: list[Item], at: int) -> int:
-    """The number of the item behind the next sign that parts clauses."""
-    return next((one for one in range(at + 1, len(items)) if _CUT.search(items[one].gap)), len(items) - 1)
+def _is_fragment(slot: Slot, lead: str) -> bool:
+    """Whether a name before the order is shown to be one by nothing but its capital: "To Be Decided - "."""
+    return slot.value.sort == NAME and not slot.value.is_marked and slot.role == ROLES.get(lead)
 
 
 def _stray(item: Item) -> Stray:
     text = item.text or (item.value.text if item.value is not None else "")
     return Stray(text, item.start, item.end, frozenset({stem(text)}))
-
-
-def _is_number(item: Item) -> bool:
-    return item.value is not None and item.value.sort == NUMBER
-
-
-def _is_quote(item: Item) -> bool:
-    return item.value is not None and item.value.sort == QUOTE
-
-
-def _is_reporting(items: list[Item], at: int) -> bool:
-    """Whether the user is to be told of it; what is to be told first, or before something, holds the order back."""
-    is_led = items[at].text in _REPORTING and items[at + 1].text in ("me", "us", "what")
-    return is_led and not any(ORDINAL.fullmatch(one.text) or one.text in _BOUNDS | {"first"} for one in items[at:])
-
-
-_NOTHING = Item(-1, -1)
-# Words that are understood by what stands beside them.
-_BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
-    **dict.fromkeys(TIMES, _says_how_often),
-    **dict.fromkeys((*_CENTS, "percent"), _follows_number),
-    **dict.fromkeys(("no", "nr"), _numbers),
-    **dict.fromkeys(("first", "top"), lambda items, at: _is_number(items[at + 1])),
-    # "with the text 'Hi'"
-    **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
-    "that": lambda items, at: items[at + 1].text in _NAMING,
-    "one": lambda items, at: items[at + 1].text != "of",
-    "thank": lambda items, at: items[at + 1].text == "you",
-    "you": lambda items, at: items[at - 1].text == "thank",
-    "up": lambda items, at: at == 0 and items[1].text != "to",
-}

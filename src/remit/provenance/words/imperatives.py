@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from remit.core.regex import regex
 from remit.provenance.words.atoms import Token
+from remit.provenance.words.remarks import is_state
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
@@ -33,7 +34,7 @@ PLANNED_WORDS_MAX = 4_000
 # What may stand before a verb without making it anything but an order.
 _OPENERS_SAID = """
     please pls plz and then now also but so just kindly next finally first ok okay yes hi hello hey thanks again
-    instead afterwards completely fully entirely immediately promptly directly quickly
+    instead afterwards alright completely fully entirely immediately promptly directly quickly
 """
 _OPENERS = frozenset(_OPENERS_SAID.split())
 _POLITE = frozenset({"please", "pls", "plz", "kindly"})
@@ -161,6 +162,7 @@ class _Sentence:
             word, gap = self._lowered[start], gap_before(self._words, start)
             if _DASH.search(gap):
                 is_known = word in _GOING_ON or stem(word) in self._known or not word.isalpha()
+                is_known = is_known or is_state(self._lowered[start:end])
                 if not is_known and not self._words.tokens[start].text[:1].isupper() and '"' not in gap:
                     return True
             elif (
@@ -206,7 +208,7 @@ class _Sentence:
     def _has_subject(self, place: int, end: int) -> bool:
         """Whether a clause begins with what it speaks of, rather than with what is to be done."""
         word, after = self._lowered[place], self._lowered[place + 1] if place + 1 < end else ""
-        if (word in FUNCTION_WORDS and stem(word) not in self._known) or self._is_inflected(place):
+        if (word.partition("'")[0] in FUNCTION_WORDS and stem(word) not in self._known) or self._is_inflected(place):
             return True
         if after in HAVING or after in MODALS or after in ("do", "does", "did"):
             return True

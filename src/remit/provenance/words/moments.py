@@ -42,6 +42,7 @@ _WRITTEN = regex(
 )
 _DIGITS = regex(r"(?<![\w.])(?:(\d{4})[-/](\d{2})[-/](\d{2})|(\d{1,2})([./])(\d{1,2})\5(\d{4}))(?!\w)")
 _CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?(?![\w:-])", re.IGNORECASE)
+_RANGE = regex(r"(?<![\w:.-])(\d{1,2}:\d{2})(\s?[-\u2013]\s?)(\d{1,2}:\d{2})(?![\w:-])")
 _SPOKEN = {"noon": 720, "midnight": 0, "midday": 720}
 _LASTING = regex(rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE)
 _ZONED = regex(r"(?:Z|[+-]\d{2}:\d{2})$")
@@ -116,7 +117,7 @@ def _numeric(text: str) -> Iterator[tuple[int, int, int, tuple[int, int]]]:
 def _times(text: str) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
     minutes = [_SPOKEN[word] for word in re.findall(r"[a-z]+", text.lower()) if word in _SPOKEN]
     spans = []
-    for found in _CLOCK.finditer(text):
+    for found in _CLOCK.finditer(_RANGE.sub(_parted, text)):
         half = (found[3] or "").lower().replace(".", "")
         hour, minute = int(found[1]), int(found[2] or 0)
         if not (found[2] or half) or hour > (12 if half else 23) or minute > 59:
@@ -124,6 +125,12 @@ def _times(text: str) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
         minutes.append((hour % 12 + (12 if half == "pm" else 0) if half else hour) * 60 + minute)
         spans.append(found.span())
     return tuple(dict.fromkeys(minutes)), spans
+
+
+def _parted(found: re.Match[str]) -> str:
+    """The two ends of a stretch of time, told apart; an end before its beginning is none, but a zone."""
+    is_stretch = found[1].zfill(5) < found[3].zfill(5)
+    return f"{found[1]}{' ' * len(found[2])}{found[3]}" if is_stretch else found[0]
 
 
 def is_said(value: str, moments: Moments, *, today: str, years: Collection[int]) -> bool:

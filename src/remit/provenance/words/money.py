@@ -43,7 +43,8 @@ _OPERANDS = regex(r"\b(?:sum|total|difference|product|average)\s+(?:of|between)\
 _COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces", "percent", "x"})
 _PLURAL_CHARS_MIN = 4
 # Groups of digits side by side are a telephone number, a card or a code.
-_GROUP_BEFORE = regex(r"\d[ /-]$")
+_GROUP_BEFORE = regex(r"(?<![\w-])[\d/ -]*\d[ /-]$")
+_GROUP_CHARS_MAX = 16
 _GROUP_BEHIND = regex(r"[ /-]\d")
 _YEAR = regex(r"(?:19|20)\d\d")
 _WHEN = frozenset({"in", "since", "until", "till", "during"})
@@ -125,7 +126,7 @@ def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> 
     signs = bare[max(said.start - 2, 0) : said.start].rstrip()[-1:] + bare[said.end : said.end + 2].lstrip()[:1]
     lowered = behind.lower()
     is_share = _SHARE.search(bare[max(said.start - _SHARE_CHARS_MAX, 0) : said.start]) is not None
-    if said.percent or is_share or _is_numbered(bare, said):
+    if said.percent or is_share or said.is_converted or _is_numbered(bare, said):
         return
     if lowered in _CENTS:
         yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
@@ -169,7 +170,9 @@ def _counts_something(behind: str) -> bool:
 def _is_written_as_another(bare: str, tokens: Sequence[Token], said: NumberSaid) -> bool:
     """Whether a number is a part of a longer one, begins with a nought that counts nothing, or is a year."""
     digits = bare[said.start : said.end]
-    if _GROUP_BEFORE.search(bare[max(said.start - 2, 0) : said.start]) or _GROUP_BEHIND.match(bare, said.end):
+    if _GROUP_BEFORE.search(bare, max(said.start - _GROUP_CHARS_MAX, 0), said.start) or _GROUP_BEHIND.match(
+        bare, said.end
+    ):
         return True
     if len(digits) > 1 and digits[0] == "0" and digits[1].isdecimal():
         return True

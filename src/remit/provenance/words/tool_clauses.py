@@ -42,6 +42,8 @@ _TURN = regex(r"[;:?=\u2013\u2014]|\s-+\s")
 _ADDED = regex(r"[,(]")
 _ENDED = regex(r"(?!\.\.|\u2026)[\s.!,)\"'*]*")
 _DENYING = frozenset({"no", "not", "never", "nope", "wait"})
+# Verbs that put a thing into a state.
+_PUTTING = frozenset({"turn", "switch", "set", "put"})
 _PARTED = regex(r"[-_]")
 _VISIBLE = regex(r"\S")
 
@@ -137,6 +139,36 @@ class ToolClauses:
             said = self._stems_said[clause] = {one: place for place in self._said(clause) for one in self._stems(place)}
         return said
 
+    def state(self, tool: str, states: Collection[str], rivals: Collection[str]) -> tuple[int, int] | None:
+        """Where a clause of a tool puts its thing into a state, and into no rival one: right behind the verb, or at its end.
+
+        "turn on the alarm", "switch lamp L-1 off", "set the valve to open"; nothing else may speak of a state.
+        """
+        for clause in self._of(tool):
+            said = [place for place in self._said(clause) if self._lowered(place) in rivals]
+            verb, last = clause.start, clause.stop - 1
+            if self._lowered(verb) not in _PUTTING:
+                continue
+            ends = [
+                place for place in said if self._is_particle(verb, place) or (place == last and self._is_put(place))
+            ]
+            others = [place for place in said if place not in ends and self._lowered(place) not in PREPOSITIONS]
+            if len(ends) == 1 and not others and self._lowered(ends[0]) in states:
+                token = self._words.tokens[ends[0]]
+                return token.start, token.end
+        return None
+
+    def _is_put(self, place: int) -> bool:
+        """Whether a state ends its sentence, led in by nothing but "to": "set the valve to open", and not "from open"."""
+        before = self._lowered(place - 1)
+        return self._ends_there(place) and (before not in FUNCTION_WORDS or before in ("to", "it", "them"))
+
+    def _is_particle(self, verb: int, place: int) -> bool:
+        """Whether a word belongs to the verb right before it: "turn on the alarm", and not "set on 2026-12-03"."""
+        tokens = self._words.tokens
+        is_dated = place + 1 < len(tokens) and tokens[place + 1].text[:1].isdecimal()
+        return place == verb + 1 and self._lowered(place) in ("on", "off") and not is_dated
+
     def switch(self, tool: str, stems: Collection[str]) -> tuple[int, int] | None:
         """Where the clauses of a tool turn a switch on that is called by these stems, if the words speak of it once."""
         key = tool, frozenset(stems)
@@ -176,6 +208,10 @@ class ToolClauses:
         before = place - 1
         if before == verb or _ADDED.search(self._gap(place)):
             return True
+        if self._lowered(before) == "to" and self._lowered(verb) in _PUTTING:
+            return before - 1 > verb and (
+                self._is_name(before - 1) or is_plain_word(self._words.tokens[before - 1].text)
+            )
         if self._lowered(before) not in _LEADING_IN:
             return _VISIBLE.search(self._gap(place)) is not None or self._is_name(before)
         if self._lowered(before) in ("it", "them"):

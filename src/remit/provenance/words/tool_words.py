@@ -17,6 +17,7 @@ from remit.provenance.kinds import NUMBERS, UNSAYING
 from remit.provenance.words.vocabulary import (
     FUNCTION_WORDS,
     PREPOSITIONS,
+    STATES,
     SUPERLATIVES,
     name_stems,
     name_words,
@@ -45,6 +46,8 @@ class Lexicon(Record):
     own: frozenset[str]
     # The stems of what it is called, and the names of its arguments as they are spelled.
     called: frozenset[str]
+    # The stems of the verbs that it is asked with.
+    verbs: frozenset[str]
     names: frozenset[str]
     # The stems of choices and of switches.
     chosen: frozenset[str]
@@ -53,10 +56,13 @@ class Lexicon(Record):
     is_telling: bool = False
     # Whether it declares that nothing is at stake.
     is_mild: bool = False
+    # Whether it deletes: that happens once.
+    is_final: bool = False
     # Whether one of its arguments is a number.
     takes_numbers: bool = False
-    # What its texts are called.
+    # What its texts are called, and the arguments that take a choice.
     texts: frozenset[str] = frozenset()
+    choosing: frozenset[str] = frozenset()
 
 
 class ToolWords:
@@ -170,21 +176,28 @@ def _makes_folder(name: str) -> bool:
 def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
     """The nouns, choices and switches of a tool; `things` are the nouns of all tools."""
     own = _stems((*name_words(tool.name), *(word for phrase in tool.asks for word in _WORD.findall(phrase))))
-    chosen, names = set[str](), set[str]()
+    chosen, names, choosing, states = set[str](), set[str](), set[str](), set[str]()
     takes_numbers = any(kind.partition(":")[0] in NUMBERS for _, kind in tool.control_args)
     for name, schema in _properties(tool.parameters, 0):
         names.add(name.lower())
         takes_numbers = takes_numbers or (schema.get("type") in ("integer", "number") and stem(name) not in UNSAYING)
         choices = schema.get("enum")
+        states |= (
+            {name.removeprefix("is_"), *map(str, choices or ())}
+            if choices or schema.get("type") == "boolean"
+            else set()
+        )
         if schema.get("type") == "boolean":
             chosen |= name_stems(name)
             continue
         own |= _stems(name_words(name))
+        choosing |= {name} if choices else set()
         for choice in choices if isinstance(choices, (list, tuple)) else ():
             chosen |= word_stems(choice) if isinstance(choice, str) else set()
     for _, kind in tool.control_args:
         own |= _stems(name_words(kind))
     called = _stems(name_words(tool.name))
+    chosen_states = not STATES.keys().isdisjoint(states)
     takes_path = any(kind == "path" for _, kind in tool.control_args) or not names.isdisjoint(_PATHS)
     rests = tuple(tuple(phrase.lower().split()[1:]) for phrase in tool.asks if " " in phrase)
     is_telling = bool(set(tool.payload_args) & _required(tool)) and tool.stakes in (Stakes.UNKNOWN, Stakes.NONE)
@@ -192,13 +205,16 @@ def _lexicon(tool: Declaration, things: frozenset[str]) -> Lexicon:
         nouns=things | own | (_PLACES if takes_path else frozenset()),
         own=own,
         called=called,
+        verbs=_stems((*name_words(tool.name)[:1], *(phrase.split()[0] for phrase in tool.asks if phrase.strip()))),
         names=frozenset(names),
         chosen=frozenset(chosen) - called,
-        rests=rests,
+        rests=(*rests, *(((state,) for state in STATES) if chosen_states else ())),
         is_telling=is_telling,
         is_mild=tool.stakes is Stakes.NONE,
+        is_final=tool.stakes is Stakes.DELETION,
         takes_numbers=takes_numbers,
         texts=_stems(tool.payload_args),
+        choosing=frozenset(choosing),
     )
 
 

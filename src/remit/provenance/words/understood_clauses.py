@@ -18,18 +18,23 @@ from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import QUOTATION
-from remit.provenance.words.clause_parts import LEADING_ON, QUOTE, SUBJECTS, ClausePart, Item, Slot, Stray
+from remit.provenance.words.clause_items import QUOTE, Item, Slot, Stray
+from remit.provenance.words.clause_parts import ClausePart
 from remit.provenance.words.moments import moments_in
+from remit.provenance.words.remarks import is_context, is_remark
 from remit.provenance.words.said_values import MOMENT, NAME, SaidValue, values_between
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
     COURTESIES,
+    FUNCTION_WORDS,
     HAVING,
+    LEADING_ON,
     LEADS,
     MODALS,
     QUESTIONS,
     STATING,
+    SUBJECTS,
     SUPERLATIVES,
     stem,
 )
@@ -39,6 +44,8 @@ _SUM = regex(r"[#$\u20ac\u00a3\u00a5]?\d[\d.,]*[kK]?[$\u20ac\u00a3\u00a5%]?")
 # How far behind its first word the verb of a report may stand.
 _SUBJECT_WORDS_MAX = 4
 _SPOKEN = regex(r"\b(?:noon|midday|midnight)\b")
+# What is polite only beside other words that are.
+_STRENGTHENING = frozenset({"so", "very", "much", "many", "a", "in", "please", "pls", "plz"})
 _FORBIDDING = frozenset({"do", "not", "don't", "don\u2019t", "never", "please"})
 _SPACES = regex(r"[^\S\n]+")
 _FULL_STOP = regex(r"[.!?](?=[\s\"')]|$)|\n")
@@ -139,8 +146,8 @@ class Reader:
             first = last
         return tuple(found)
 
-    def strays_beside(self, sentence: Sentence, lexicon: Lexicon) -> list[Stray]:
-        """What is not understood in a sentence that orders nothing; what harms no order has nothing."""
+    def strays_beside(self, sentence: Sentence, lexicon: Lexicon, *, is_before: bool) -> list[Stray]:
+        """What is not understood in a sentence that orders nothing, before an order or behind it; what harms none has nothing."""
         words, (first, last) = self._words, sentence.places
         said = [token.text.lower() for token in words.tokens[first:last]]
         ahead = words.tokens[last].start if last < len(words.tokens) else len(words.bare)
@@ -149,9 +156,10 @@ class Reader:
             if said[0] in QUESTIONS:
                 return []
             return [Stray(words.own[sentence.start : sentence.end].strip(), sentence.start, sentence.end)]
-        courteous = next((at for at, word in enumerate(said) if word not in COURTESIES), len(said))
-        is_named = all(token.text.istitle() for token in words.tokens[first + courteous : last])
-        if courteous == len(said) or (courteous and is_named):
+        said = [word.replace("\u2019", "'") for word in said]
+        if is_remark(said, lexicon) or (is_before and is_context(said, lexicon)):
+            return []
+        if self.is_polite(sentence):
             return []
         # Data of the user, told by a colon; a request of its own in a paragraph of its own; what is to be said.
         if (":" in gap or first in self._plan.heads) and "\n\n" in _SPACES.sub("", gap):
@@ -162,7 +170,17 @@ class Reader:
             return []
         part = ClausePart(lexicon)
         part.lead_in(self._items(first, last, lexicon), points_back=False)
-        return part.strays
+        # A fragment may say anything by words with a capital: "By June."
+        names = [] if not HAVING.isdisjoint(said) else [one.value for one in part.slots if not one.value.is_marked]
+        return part.strays + [Stray(one.text, one.start, one.end) for one in names]
+
+    def is_polite(self, sentence: Sentence) -> bool:
+        """Whether a sentence is a courtesy and nothing else, perhaps with a name: "Thanks, Jo"."""
+        tokens = self._words.tokens[sentence.places[0] : sentence.places[1]]
+        said = [token.text.lower() for token in tokens]
+        courteous = next((at for at, word in enumerate(said) if word not in COURTESIES), len(said))
+        is_named = all(one.text.istitle() and one.text.lower() not in FUNCTION_WORDS for one in tokens[courteous:])
+        return courteous == len(said) or (courteous > 0 and is_named and said[0] not in _STRENGTHENING)
 
     def _is_another_order(self, first: int, last: int, lexicon: Lexicon) -> bool:
         """Whether a sentence orders something of its own, which no tool has: all of it is understood, and it names a value."""
@@ -214,8 +232,6 @@ class Reader:
     def _ends_before(self, place: int) -> bool:
         tokens = self._words.tokens
         gap = self._words.bare[tokens[place - 1].end : tokens[place].start]
-        if tokens[place - 1].text.lower() in ("no", "nr") and tokens[place].text[:1].isdecimal():
-            return False  # "order no. 17"
         return tokens[place].opens and _FULL_STOP.search(gap) is not None
 
     def _is_value(self, one: SaidValue, lexicon: Lexicon) -> bool:

@@ -32,6 +32,8 @@ from remit.provenance.words.moments import Moments, moments_in
 from remit.provenance.words.money import SUMS_CALLED, Amount, amounts_in
 from remit.provenance.words.negation import negated_in
 from remit.provenance.words.references import references_in
+from remit.provenance.words.remarks import without_idle
+from remit.provenance.words.units import UNITS, unit_name
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     DEFINITE,
@@ -56,6 +58,10 @@ _SIGIL = regex(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _SUM_STEMS = frozenset(stem(word) for word in SUMS_CALLED)
 _NAMING = frozenset({"called", "named"})
+# What an argument is called that takes how many there shall be.
+COUNTED = frozenset({"count", "quantity", "qty"})
+# Plurals that last, and are no things.
+_SPANS = frozenset({"nights", "months", "years"})
 _ADDRESSING = PREPOSITIONS | PAIRS
 _SPACE = regex(r"\s+")
 _VISIBLE = regex(r"\S")
@@ -75,7 +81,7 @@ class Words(Record):
     stems: frozenset[str]
     lower: frozenset[str]
     orders: frozenset[str] = frozenset()
-    # The own words with one space for each gap; where each token stands; the first that has a stem; where each ends.
+    # What was written, with one space for each gap; where each token stands; the first that has a stem; where each ends.
     spaced: str = ""
     places: dict[str, tuple[int, ...]] = {}
     first: dict[str, tuple[int, int]] = {}
@@ -134,7 +140,7 @@ class Words(Record):
             if (
                 said.percent == wants_percent
                 and not said.is_part
-                and (not unit or stem(unit) == stem(said.unit))
+                and (not unit or _is_in_unit(said, unit))
                 and (is_called_for(said, kind, argument) if not unit else not _is_count_of(said, argument))
             ):
                 return said.start, said.end
@@ -142,7 +148,7 @@ class Words(Record):
 
     def has_unit(self, key: str, unit: str) -> bool:
         """Whether the words give a number in this unit."""
-        return any(stem(said.unit) == stem(unit) for said in self.numbers.get(key, ()))
+        return any(_is_in_unit(said, unit) for said in self.numbers.get(key, ()))
 
     def called(self, key: str, argument: str) -> tuple[int, int] | None:
         """Where the words call a number what an argument is called: "2 days", "account 77120"."""
@@ -158,6 +164,8 @@ class Words(Record):
         wanted = set(hints)
         for said in self.numbers.get(digits, ()):
             is_bare = not said.names and bool(_CALLED.intersection(said.mentions))
+            if said.unit in UNITS:
+                continue  # A measure numbers nothing: "a row in 5 minutes".
             if said.caller in wanted or is_bare or _is_opened_by(said, wanted):
                 return said.start, said.end
         return None
@@ -171,15 +179,14 @@ class Words(Record):
         return " " in value and self.run_of(value) is not None
 
     def is_called(self, value: str, nouns: Set[str]) -> bool:
-        """Whether a noun stands right beside plain words: "branch main", "the main branch", "a branch called main"."""
+        """Whether a noun stands right before plain words: "branch main", "a branch called main"; "the old branch" tells which."""
         parts = value.split(" ")
         for first in self.places.get(parts[0], ()):
             last = first + len(parts)
             if [token.text for token in self.tokens[first:last]] != parts:
                 continue
             before = [stem(token.text) for token in self.tokens[max(first - 2, 0) : first] if token.text not in _NAMING]
-            after = [stem(token.text) for token in self.tokens[last : last + 1] if not token.opens]
-            if not nouns.isdisjoint((*before[-1:], *after)):
+            if not nouns.isdisjoint(before[-1:]):
                 return True
         return False
 
@@ -317,6 +324,12 @@ class Words(Record):
         return False
 
 
+def _is_in_unit(said: NumberSaid, unit: str) -> bool:
+    """Whether a number is said in a unit, however that is spelled; what is no measure may number a thing: "ticket 31"."""
+    name = stem(unit_name(unit))
+    return name in (stem(said.unit), stem(unit_name(said.unit))) or (unit not in UNITS and said.caller == name)
+
+
 def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
     """Whether a noun right before a number begins a sentence, where it looks like a verb: "Order 42 arrived"."""
     return not said.caller and said.mentions[-1:] != () and said.mentions[-1] in nouns
@@ -325,20 +338,30 @@ def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
 def _is_count_of(said: NumberSaid, argument: str) -> bool:
     """Whether a number counts what an argument names one of: "3 rows" is no `row`, and is the number of `rows`."""
     unit, parts = said.unit.lower(), [part for part in name_words(argument) if stem(part) not in UNSAYING]
+    if unit == "of" and not said.caller:
+        return COUNTED.isdisjoint(name_words(argument))  # "5 of the rows"
     if said.caller or not unit.endswith("s") or unit in CURRENCIES or not parts or unit in parts:
         return False
     return stem(parts[-1]) == stem(unit)
 
 
+def _counts(said: NumberSaid, argument: str) -> bool:
+    """Whether a number counts things, for an argument that is called a count: "4 seats" for `count`."""
+    unit = said.unit.lower()
+    is_plural = unit.endswith("s") and unit not in CURRENCIES and unit not in UNITS and unit not in _SPANS
+    return is_plural and not said.caller and not COUNTED.isdisjoint(name_words(argument))
+
+
 def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
     """Whether a number may be an argument: it is called nothing, or what the argument or its kind is called."""
     names = said.names
-    if not names:
-        return True
     if _is_count_of(said, argument):
         return False
+    if not names or _counts(said, argument):
+        return True
     base, _, space = kind.partition(":")
     nouns = name_stems(argument) | name_stems(space)
+    nouns |= {stem(unit_name(word)) for word in (*name_words(argument), space)}
     if not names.isdisjoint(nouns) or ("id" in name_words(argument) and _is_opened_by(said, nouns)):
         return True
     is_money = base in ("amount", "money", "price") or not SUMS_CALLED.isdisjoint(name_words(argument))
@@ -371,9 +394,9 @@ def words_of_user(
     read = [
         blanked(text) if number in silent else own_words(text, effects, verbs) for number, text in enumerate(prompts)
     ]
-    own = "\n\n".join(read)[:PROMPT_CHARS_MAX]
+    written = "\n\n".join(read)[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
-    bare = take_quotes(own, {})
+    own, bare = without_idle(written, take_quotes(written, {}))
     tokens = tokens_of(take_references(bare, {}))
     negated = negated_in(bare, tokens)
     said, bare = _without(own, negated), _without(bare, negated)
@@ -400,14 +423,17 @@ def words_of_user(
         stems=frozenset(stem(part) for word in lowered for part in (word, *word.split("-"))),
         orders=frozenset(tokens[place].text for place in ordered) - elsewhere - names,
         lower=frozenset(part for word in lowered for part in (word, *word.split("-"))),
-        spaced=_SPACE.sub(" ", own),
+        spaced=_SPACE.sub(" ", written),
         places=_places_of(tokens, kept),
         ends=tuple([token.end for token in tokens]),
         first={stem(tokens[place].text): (tokens[place].start, tokens[place].end) for place in reversed(kept)},
         amounts=amounts_in(plain, tokens, numbers),
         negated=negated,
         numbered=tuple(
-            sorted(((key, said) for key, uses in numbers.items() for said in uses), key=lambda one: one[1].start)
+            sorted(
+                ((key, said) for key, uses in numbers.items() for said in uses if not said.is_converted),
+                key=lambda one: one[1].start,
+            )
         ),
     )
 

@@ -63,6 +63,9 @@ SUMS = frozenset({"sum", "total", "altogether", "combined"})
 DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
 PERCENTS = frozenset({"percent", "percentage", "%"})
 
+# States of a thing, each with its opposite.
+STATES = {"on": "off", "off": "on", "open": "shut", "shut": "open", "closed": "open"}
+
 # What stands before a noun that already exists, so the word after it is a thing and not something to be done.
 DEFINITE = frozenset(
     {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
@@ -92,9 +95,7 @@ QUESTIONS = INQUIRING | HAVING | {"did", "does"}
 MODALS = frozenset({"can", "could", "should", "would", "will", "must", "may", "might", "shall"})
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 # What stands before a colon that leads to an order.
-_ANNOUNCING_SAID = (
-    "task todo request job order today now please i need want have just one two thing things next is this the my"
-)
+_ANNOUNCING_SAID = "task request job order today now please i need want have just one two thing things next is this the my do following"
 ANNOUNCING = frozenset(_ANNOUNCING_SAID.split())
 # How people are polite, and nothing else.
 _COURTESY_SAID = """
@@ -102,6 +103,67 @@ _COURTESY_SAID = """
     warm wishes sincerely yours very much so many a lot bye welcome ok okay great in advance
 """
 COURTESIES = frozenset(_COURTESY_SAID.split())
+# These say how or how soon, and change nothing.
+_IDLE_SAID = """
+    please pls plz kindly thanks now today immediately completely fully entirely promptly quickly directly
+    also too then just again asap me us make use straight and & here new mode permission permissions right rights
+    access
+"""
+IDLE = frozenset(_IDLE_SAID.split())
+_OPENING_SAID = "ok okay yes so hi hello hey finally next first go it's instead afterwards find look search locate take get see open alright"
+OPENING = frozenset(_OPENING_SAID.split())
+_ARTICLES_SAID = "the a an this these those my your our his her its their all each every both any some another"
+ARTICLES = frozenset(_ARTICLES_SAID.split()) | PAIRS | UNIVERSALS
+BACK = frozenset({"it", "them", "him", "there"})
+_NAMING_SAID = "called named titled labelled id ids number ending ends starting starts begin begins beginning whose is"
+NAMING = frozenset(_NAMING_SAID.split())
+STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginning"})
+CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
+PARTICLES = frozenset({"over", "back", "down"})
+# What is paid is called so.
+PAYMENTS = frozenset(
+    [
+        "fee",
+        "fine",
+        "charge",
+        "payment",
+        "amount",
+        "sum",
+        "price",
+        "cost",
+        "deposit",
+        "rent",
+        "toll",
+        "tip",
+        "bonus",
+        "salary",
+        "refund",
+    ]
+)
+WISHING = frozenset({"want", "need", "like", "wish", "have"})
+# Who tells something of the thing that an order points back to: the user, or the thing itself.
+TELLING = frozenset({"i", "we", "there", "it", "this", "that"})
+# What leads to what is to be said.
+LEADING_ON = frozenset({"that", "about", "saying", "how", "whether", "why", "what", "asking"})
+GREETING = frozenset({"hi", "hello", "hey", "dear", "ok", "thanks"})
+SUBJECTS = frozenset({"i", "he", "she", "we", "they", "you", "this", "that", "there", "it"})
+# Words that say something of others, and may well be said to a person: "the icons are great".
+SAYABLE = (
+    HAVING
+    | MODALS
+    | STATING
+    | SUBJECTS
+    | {"be", "been", "my", "your", "do", "did", "does", "am", "i'm", "it's", "done", "doing"}
+)
+_REQUEST_SAID = """
+    can could would will should must you u i we i'd we'd want need like have to help be sure that remember ahead let's wish
+    let
+"""
+REQUESTING = frozenset(_REQUEST_SAID.split()) | IDLE | OPENING
+# The user is told of it: "and tell me when it is done".
+REPORTING = frozenset({"tell", "let", "summarise", "summarize", "report", "confirm", "notify", "inform", "show"})
+REGARDING = frozenset({"regarding", "concerning", "about", "re"})
+NUMBERING = frozenset({"id", "number", "no", "nr"})
 SELF = frozenset({"me", "my", "myself", "mine"})
 
 _DOUBLED = regex(r"([b-df-hj-np-rtv-xz])\1$")
