@@ -3,7 +3,7 @@
 Rule 1: like all ports, they are satisfied by shape.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from remit.core.journal.queued import (
@@ -56,7 +56,7 @@ class Carriage(Protocol):
     async def due(self, run_id: str) -> None:
         """Have a loop worker drive a run."""
 
-    async def forget(self, run_id: str, unsure: Sequence[str] = ()) -> Sequence[StoredReport]:
+    async def forget(self, run_id: str, unsure: Mapping[str, Lane]) -> Sequence[StoredReport]:
         """Keep nothing of the errands of a run that has ended; gives what is reported of these calls."""
 
 

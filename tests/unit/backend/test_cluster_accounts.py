@@ -179,6 +179,8 @@ def test_who_performs_for_others_purges_nothing_and_speaks_for_nobody(role: str,
                 "$JS.API.STREAM.MSG.DELETE.AGENT",
                 "$JS.API.CONSUMER.DELETE.AGENT.remit-wire",
                 "$JS.API.CONSUMER.PAUSE.AGENT.remit-wire",
+                "$JS.API.CONSUMER.RESET.AGENT.remit-wire",
+                "$JS.API.CONSUMER.RESET.AGENT.lane-tool-x",
                 "$JS.API.STREAM.CREATE.MINE",
                 *[
                     f"{before}{queue}{behind}"

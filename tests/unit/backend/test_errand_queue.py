@@ -44,7 +44,7 @@ def test_an_errand_and_its_report_have_any_length_and_are_forgotten_together(tmp
         assert await waiting == StoredReport(Came.DONE, long)
         # Who takes the run up finds it, and sends nothing.
         assert await there.queue.carried(NAME, LANE, b"", is_new=False) == StoredReport(Came.DONE, long)
-        await here.queue.forget(NAME.run_id)
+        await here.queue.forget(NAME.run_id, {})
         assert not await there.queue.is_reported(NAME)
         for store in (here, there):
             await store.close()

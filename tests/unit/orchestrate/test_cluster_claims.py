@@ -1,7 +1,7 @@
 """Outcomes count from the worker that claimed their call: a worker with a key that counts, and no claim, makes nothing up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -253,6 +253,27 @@ def test_a_key_that_was_admitted_for_another_tool_brings_a_call_into_doubt_and_s
     play(story())
 
 
+def test_what_a_key_of_another_tool_reports_is_not_told_when_its_run_is_forgotten(tmp_path: Path) -> None:
+    async def story() -> None:
+        till = Till()
+        till.may_pay.set()
+        async with paying_beside_a_stranger(tmp_path, till, has_worker=False, tool="look") as (
+            workers,
+            program,
+            stranger,
+            call,
+        ):
+            run_id = await run_of(program)
+            assert await stranger.claims.claim(run_id, call.id) is Claimed.GRANTED
+            await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(done(call)))
+            link, reports = workers.stores[0].link, workers.stores[0].queue.reports
+            own, other = Lane("tool", call.tool, call.version), Lane("tool", "look", "1")
+            assert await link.call(reports.told_of(run_id, {call.id: own})) == []
+            assert await link.call(reports.told_of(run_id, {call.id: other})) != []
+
+    play(story())
+
+
 def test_no_worker_for_tools_approves_a_call_by_what_comes_late(tmp_path: Path) -> None:
     async def story() -> None:
         till = Till()
@@ -388,7 +409,7 @@ def test_a_report_that_stands_unread_when_its_run_is_forgotten_is_told_to_the_ru
             driver, link = workers.stores[0].queue, workers.stores[0].link
             forget = driver.forget
 
-            async def slowly(run_id: str, unsure: tuple[str, ...] = ()) -> object:
+            async def slowly(run_id: str, unsure: Mapping[str, Lane]) -> object:
                 """Its outcome comes between the end of the run and the moment at which it is forgotten."""
                 bank.may_pay.set()
                 while await link.call(link.jet.last(f"agent.report.{run_id}.4=2e=1.1")) is None:  # noqa: ASYNC110

@@ -12,7 +12,7 @@ Rule 5: an errand that is not waited for any more is taken back, unless this pro
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from remit.core.failure import InvariantBroken, RemitError
@@ -89,16 +89,17 @@ class Carrier:
         self._withdrawn = {name for name in self._withdrawn if name.run_id != run_id}
         if not self.is_leaving:
             opened, late = live.state.commands.open, live.state.end.late
-            unsure = [
-                name
+            tools = live.state.derived.tools
+            unsure = {
+                name: Lane(TOOL, call.tool, tools[call.tool].version)
                 for name, call in calls.items()
                 if call.mutating and (name in opened or may_be_told_again(call, late.get(name)))
-            ]
+            }
             task = asyncio.create_task(self._forget(run_id, unsure))
             self._forgetting.add(task)
             task.add_done_callback(self._forgetting.discard)
 
-    async def _forget(self, run_id: str, unsure: Sequence[str]) -> None:
+    async def _forget(self, run_id: str, unsure: Mapping[str, Lane]) -> None:
         try:
             for stored in await self._carriage.forget(run_id, unsure):
                 if isinstance(report := decode_report(stored.data), ToolSaid) and report.command_id in unsure:

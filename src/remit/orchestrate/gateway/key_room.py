@@ -89,6 +89,7 @@ _DRIVERS = (
     "$JS.API.STREAM.LEADER.STEPDOWN.>",
     "$JS.API.CONSUMER.DELETE.>",
     "$JS.API.CONSUMER.PAUSE.>",
+    "$JS.API.CONSUMER.RESET.>",
     "$JS.API.CONSUMER.LEADER.STEPDOWN.>",
     # By name; the end of a log is read through one that has none.
     "$JS.API.CONSUMER.CREATE.AGENT.>",

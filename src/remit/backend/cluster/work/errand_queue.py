@@ -193,10 +193,10 @@ class ErrandQueue:
         headers = {TTL: f"{_TTL_S}s", **self.signet.until(_TTL_S * 1000)}
         await self._link.write(self._message(DUE + token(run_id), run_id.encode(), headers))
 
-    async def forget(self, run_id: str, unsure: Sequence[str] = ()) -> Sequence[StoredReport]:
+    async def forget(self, run_id: str, unsure: Mapping[str, Lane]) -> Sequence[StoredReport]:
         """Keep nothing of the errands of a run that has ended and what came of them; words about its calls expire by themselves.
 
-        Gives what the holders of the calls have reported that are named: of these the run has not heard.
+        Gives what the holders of these calls, each with its lane, have reported: of these the run has not heard.
         """
         errands, reported, _ = errands_of(run_id)
         await self._link.finish(self._link.jet.purge(errands))

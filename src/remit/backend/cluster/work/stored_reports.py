@@ -10,7 +10,7 @@ Rule 4: where the signature of a report does not count, what came of its errand 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from remit.backend.clock import wall_clock_ms
@@ -97,16 +97,16 @@ class StoredReports:
                 return 0
         return name.attempt
 
-    async def told_of(self, run_id: str, command_ids: Sequence[str]) -> list[tuple[bytes, dict[str, str]]]:
+    async def told_of(self, run_id: str, calls: Mapping[str, Lane]) -> list[tuple[bytes, dict[str, str]]]:
         """What the keys that hold these calls have reported of them, whichever attempt it was."""
         found = list[tuple[bytes, dict[str, str]]]()
-        for command_id in command_ids:
+        for command_id, lane in calls.items():
             holders, after = frozenset((await self._claims.holders(run_id, command_id)).values()), 0
             pattern = f"{REPORT}{token(run_id)}.{token(command_id)}.*"
             while (stored := await self._link.jet.following(pattern, after)) is not None:
                 after, headers = stored.seq, dict(stored.headers)
                 is_held = headers.get(SIGNER) in holders and headers.get(CAME) == Came.DONE
-                if is_held and self._signet.is_believed(stored.subject, stored.data, headers):
+                if is_held and not self._objection(stored, lane):
                     found.append((stored.data, headers))
         return found
 
