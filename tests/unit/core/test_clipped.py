@@ -9,10 +9,10 @@ from remit.core.raised import raised, words_of
 class Unwritable(Exception):
     """Neither its text nor its form can be had."""
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         raise RuntimeError("no form")
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         raise RuntimeError("no text")
 
 
