@@ -44,6 +44,7 @@ _MISHAP = r"(?:confusion|mistake|error|oversight|inconvenience|misunderstanding|
 _GREETING = (
     r"(?:sure|sure thing|sorry about that|certainly|of course|absolutely|definitely|okay|ok|alright|all right|great|perfect|got it|understood"
     r"|no problem|yes|hello|hi|thanks|thank you|my apologies|(?:(?:i am|i'm) )?sorry|you(?: are|'re)(?: absolutely)? right"
+    r"|(?:thanks|thank you) for (?:the|your) (?:clarification|information|details|question)"
     rf"|(?:i apologi[sz]e|apologies|(?:(?:i am|i'm) )?sorry) for (?:the|my|any) (?:previous )?{_MISHAP})"
 )
 _MADE = r"(?:extracted|generated|created|formatted|prepared|parsed|converted|structured|made)"
@@ -62,8 +63,9 @@ _SPANISH = (
     r"aqu[ií] (?:est[aá]n?|tienes?|va) (?:el|la|los|las|su|tu) (?:json|objeto(?: json)?|resultado|respuesta|lista|datos|información)"
     r"(?: (?:solicitad[oa]s?|extraíd[oa]s?|corregid[oa]s?))?(?: en(?: formato)? json)?"
 )
+_POLITE = r"(?:natürlich|klar|gerne?|selbstverständlich|bien sûr|d'accord|¡?claro(?: que sí)?|¡?por supuesto)"
 _lead = regex(
-    rf"(?:{_GREETING}|{_THEN}|assistant|{_GERMAN}|{_FRENCH}|{_SPANISH}|as (?:an? )?{_NOUNS}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
+    rf"(?:{_GREETING}|{_THEN}|{_POLITE}|assistant|{_GERMAN}|{_FRENCH}|{_SPANISH}|as (?:an? )?{_NOUNS}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
     rf"|(?:{_GREETING} )?here(?:'s| is| are)?(?: it is| they are| you go| you are)?(?: {_SHOWN})?{_WITH}"
     rf"|(?:below|the following|this|that|these|it|what follows) (?:is|are)(?: {_SHOWN})?{_WITH}"
     rf"|(?:{_THEN} )?{_NAMED}{_WITH}(?: (?:is|are))?(?: below| as follows)?{_WITH}"
