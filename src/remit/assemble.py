@@ -28,7 +28,7 @@ from remit.core.run.inference import Routing
 from remit.core.run.lifecycle import AgentRole
 from remit.core.work.graph import Graph
 from remit.inference.model_name import model_named
-from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
+from remit.inference.specs import NO_SETTINGS, EngineSettings, engine_spec, open_engine
 from remit.observe.watcher import Watcher
 from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
@@ -162,6 +162,11 @@ def kit_for(
     specs = (engine, downgrade) if downgrade else (engine,)
     found = [open_engine(spec, base=base, settings=(settings or settings_of()).engines) for spec in specs]
     return Kit({one.model_info().name: one for one in found}, tools_at(tools), cheaper=len(specs) - 1)
+
+
+def rooted_spec(engine: str, *, base: Path, settings: Settings) -> str:
+    """What opens an engine from any folder, where paths in its spec start from `base`; raises where it cannot be opened."""
+    return engine_spec(next(iter(kit_for(engine, base=base, settings=settings).engines.values())))
 
 
 def tools_at(places: Sequence[str]) -> Registry:

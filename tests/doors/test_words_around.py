@@ -29,6 +29,9 @@ MEANT = '{"amount": 2}'
         '{"amount": 1}\nCorrection: amount = 2',
         'Previously: {"amount": 1}',
         '{"amount": 1 // should be 2\n}',
+        '```json Do not use this.\n{"amount": 1}\n```',
+        'Here is the JSON:\n```example\n{"amount": 1}\n```',
+        '```json\n{"amount": 1}\n```\n```json\n["the amount is 2"]\n```',
     ],
 )
 def test_a_value_of_which_words_say_something_is_asked_for_again(said: str, tmp_path: Path) -> None:
@@ -45,6 +48,10 @@ def test_a_value_of_which_words_say_something_is_asked_for_again(said: str, tmp_
         ('The excluded are ["bob"]', list[str], ["ann"]),
         ('["bob"] is wrong', list[str], ["ann"]),
         ("Do not use [10, 20].", list[int], [30]),
+        ('["bob"] ...', list[str], ["ann", "bob"]),
+        ('["bob"]\n```json\n{"correction": ["ann"]}\n```', list[str], ["ann"]),
+        ('{"a": 1}\n\nSorry, here is the corrected JSON:\n{"a": 2}', list[dict[str, int]], [{"a": 2}]),
+        ('```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```', list[dict[str, int]], [{"a": 2}]),
     ],
 )
 def test_a_list_of_which_words_say_something_is_asked_for_again(
@@ -62,9 +69,22 @@ def test_a_list_of_which_words_say_something_is_asked_for_again(
         f"Sure! Here's the payment you asked for:\n\n```json\n{MEANT}\n```\n\nI hope this helps.",
         f"I apologize for the confusion. Here is the corrected JSON:\n{MEANT}",
         f"The answer is {MEANT}, as requested.",
+        f"Perhaps 1? No.\n</think>\n\n{MEANT}",
+        f"</think>\n{MEANT}",
+        f"Here is the JSON instance that conforms to the given schema:\n```json\n{MEANT}\n```",
+        f"So the JSON is:\n{MEANT}\n\nLet me know if you'd like me to make any changes.",
+        f"Hier ist das JSON:\n{MEANT}",
+        f"Voici le JSON :\n{MEANT}",
+        f"Aquí está el JSON:\n{MEANT}",
     ],
 )
 def test_words_that_say_nothing_of_the_value_cost_no_call(said: str, tmp_path: Path) -> None:
     panel = Panel(said)
     response = SpecializedLoop(panel, schema=Payment, home=tmp_path).call_sync("How much?")
     assert (response.value.amount, len(panel.asked)) == (2, 1)
+
+
+def test_json_in_lines_is_a_list(tmp_path: Path) -> None:
+    panel = Panel('Here is the list:\n{"amount": 1}\n{"amount": 2}')
+    response = SpecializedLoop(panel, schema=list[Payment], home=tmp_path).call_sync("Which?")
+    assert ([each.amount for each in response.value], len(panel.asked)) == ([1, 2], 1)

@@ -331,7 +331,7 @@ clear = st.recursive(
     max_leaves=6,
 )
 WORDS = ("", "\nSorry, let me do it again", "\nThat was cut off. Here is the complete JSON:")
-marks = st.sampled_from([("```json", "```"), ("~~~json", "~~~"), ("```", "```"), ("````json5 title=a.json", "````")])
+marks = st.sampled_from([("```json", "```"), ("~~~json", "~~~"), ("```", "```"), ("````json5", "````")])
 answers = st.dictionaries(st.sampled_from("abcd"), values, min_size=1, max_size=3) | st.lists(
     values, min_size=1, max_size=3
 )

@@ -131,3 +131,19 @@ def test_a_model_that_cannot_be_asked_is_said_before_anything_is_made_or_told(de
     said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nothing.yaml")
     assert (said.code, said.out, len(said.err.splitlines())) == (1, "", 1)
     assert not (tmp_path / "play").exists()
+
+
+def test_a_script_is_found_where_the_user_stands(monkeypatch: pytest.MonkeyPatch, desk: Desk, tmp_path: Path) -> None:
+    typed: list[str] = []
+
+    def type_(self: story.Desk, *words: str, expected: Collection[int] = (0,)) -> int:
+        typed.extend(words)
+        return 3
+
+    monkeypatch.setattr(story.Desk, "is_attended", True)
+    monkeypatch.setattr(story.Desk, "type", type_)
+    script_in(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said = desk.say("demo", "--folder", "play", "--engine", "scripted:desk.script.json")
+    assert (said.code, said.err) == (0, "")
+    assert typed[-1] == f"scripted:{tmp_path / 'desk.script.json'}"

@@ -1,26 +1,28 @@
 """Finding: the one JSON value in what a model said, among fences, reasoning and prose.
 
 Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
-        equal, or the schema wants a list of them, the text has one meaning, otherwise none.
+        equal, or the schema wants a list of them and nothing stands between them, the text has one meaning, otherwise none.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
         begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off. A
-        fence behind a value that holds anything but a value of its own, or nothing yet, may replace it as well.
+        fence behind a value may replace it as well, whatever it holds.
 Rule 4: words around the value are left out only where they are known to say nothing of it (`prose.py`), since what is ruled
         out, corrected or given as an example looks like an answer. Everything else around it is such words, too: brackets
-        in prose ("[note]", "{name}"), lists that no reader of JSON takes, and what is begun and never finished. Values of
-        types that the schema does not want are passed over, and so are numbers in brackets where it wants no list.
+        in prose ("[note]", "{name}"), lists that no reader of JSON takes, what is begun and never finished, and what the
+        line of a fence says beside a language. Values of types that the schema does not want are passed over, and so are
+        numbers in brackets where it wants no list.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
 import re
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from remit.constraint.reading.enums import the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.prose import says_nothing_before, says_nothing_behind, says_nothing_between
+from remit.constraint.reading.prose import LANGUAGE, says_nothing_before, says_nothing_behind, says_nothing_between
 from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
@@ -35,15 +37,21 @@ VALUES_MAX = 1_000
 BOM = "\ufeff"
 _reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>")
+_reasoning_tag = regex(r"<(?P<ends>/)?(?:think|thinking|reasoning)>")
 # What may follow the mark of a fence: a language, and words of a renderer; or attributes in braces.
 _INFO = r"(?:[\w+-]++(?:[ \t]++[^\s`~{\[][^\n`{\[]*+)?|\{\.[\w .=-]*+\})"
+_MERE_LANGUAGE = rf"(?:{LANGUAGE}|\{{\.{LANGUAGE}\}})"
 # What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
 # and before 3.11.5 Python matches such a group wrongly.
 _fenced = regex(
-    rf"\s*+(```|~~~)[ \t]*+(?:{_INFO})?[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
+    rf"\s*+(```|~~~)[ \t]*+{_MERE_LANGUAGE}?[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z",
+    re.DOTALL | re.IGNORECASE,
 )
 _number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z")
 _fence_marks = regex(r"(?:```|~~~)[\w+-]*")
+_mere_fence_line = regex(
+    rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+{_MERE_LANGUAGE}?[ \t]*+\r?$", re.MULTILINE | re.IGNORECASE
+)
 _fence_line = regex(rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+(?P<info>{_INFO})?[ \t]*+\r?$", re.MULTILINE)
 # A fence that is begun and empty. Without a language the mark may end a fence.
 _fence_begun = regex(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w[\w+-]*+\s*+\Z", re.MULTILINE)
@@ -56,6 +64,8 @@ _bracket = regex(r"[{\[]")
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
 _suspect = regex(r"[\"':{}\[\]]")
 _only_closers = regex(r"[\s\]}]+")
+# What may stand between the values of a list without brackets: JSON in lines, or in a row.
+_only_separators = regex(r"[\s,]*")
 
 _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
 _word_before = regex(r"\w[\s`*_]*+\Z")
@@ -142,6 +152,9 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
         begin = found.end()
     elif _open_reasoning.match(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within the reasoning")
+    elif unopened := _unopened_reasoning(text, begin):
+        log.note(RepairCode.REASONING_REMOVED, begin, text[begin:unopened].strip())
+        begin = unopened
     if (fenced := _fenced.match(text, begin)) is not None:
         log.note(RepairCode.FENCE_REMOVED, begin, fenced[1])
         begin, end = fenced.start("body"), fenced.end("body")
@@ -151,6 +164,18 @@ def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
     if fenced is not None and not fenced["close"] and _number_last.match(text, begin):
         raise Unreadable(Reason.CUT_OFF, begin, "the text ends within its fence, with a number that may go on")
     return begin, end
+
+
+def _unopened_reasoning(text: str, begin: int) -> int:
+    """Where reasoning ends that was begun in the prompt, so that its last tag is the only one; 0 where there is none."""
+    tags = list(_reasoning_tag.finditer(text, begin))
+    if len(tags) != 1 or not tags[0]["ends"]:
+        return 0
+    # A tag within a value that is not closed yet is a part of it.
+    depth = 0
+    for part in _structural.finditer(text[begin : tags[0].start()]):
+        depth += (part[0] in "{[") - (part[0] in "}]")
+    return 0 if depth > 0 else tags[0].end()
 
 
 def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue | None:
@@ -273,6 +298,9 @@ def _worded(said: str, words: Collection[str]) -> str | None:
 
 def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
     """A text, number or literal that is all there is."""
+    if body.startswith(("```", "~~~"), begin):
+        # A fence of which more is said than a language; no text in back quotes.
+        raise _unclear(body[begin:], begin)
     reader = LenientReader(body, begin, log, chars=len(body))
     try:
         value = reader.read()
@@ -308,7 +336,7 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
         log.extend(first.log)
         return FoundValue(first.value, first.bare_words)
-    if set(kinds) == {"array"} and not any(isinstance(each.value, list) for each in admitted):
+    if set(kinds) == {"array"} and _is_row(body, admitted):
         _check_words(body, begin, admitted, passed, wanted)
         log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
         for each in admitted:
@@ -316,6 +344,12 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         return FoundValue([each.value for each in admitted], sum(each.bare_words for each in admitted))
     message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
+
+
+def _is_row(body: str, values: list[_Candidate]) -> bool:
+    """Whether values are none of them lists and stand directly behind each other: words between may take one back."""
+    between = [body[first.end : second.begin] for first, second in pairwise(values)]
+    return all(map(_only_separators.fullmatch, between)) and not any(isinstance(each.value, list) for each in values)
 
 
 def _is_all_of(body: str, found: _Candidate, start: int, end: int) -> bool:
@@ -365,15 +399,17 @@ def _taken(
 
 
 def _check_behind(body: str, begin: int, last: _Candidate, values: list[_Candidate]) -> None:
-    """Refuse what may replace the last value: a fence behind it that is no value of its own or just begun."""
+    """Refuse what may replace the last value: a fence behind it, whatever it holds."""
     rest = body[last.end :]
     mark = _fence_line.search(rest)
     is_fenced = any(start <= last.begin and last.end <= end for start, end in _fences(body, begin))
     closes = mark is not None and not mark["info"] and (is_fenced or not _has_words(rest[: mark.start()]))
     behind = _fences(body, last.end + (mark.end() if mark is not None and closes else 0))
     for start, end in behind:
-        if not any(_is_all_of(body, each, start, end) for each in values):
-            raise _begun_again(start)
+        if any(_is_all_of(body, each, start, end) for each in values):
+            message = "a fence behind the value holds another one, which may correct it, so give one JSON alone"
+            raise Unreadable(Reason.SEVERAL_VALUES, start, message)
+        raise _begun_again(start)
     line = rest[rest.rfind("\n") + 1 :]
     if line.endswith(("```", "~~~")) and _has_words(line):
         raise _begun_again(len(body))
@@ -418,7 +454,7 @@ def _is_cited(before: str) -> bool:
 
 def _check_silent(around: list[str], begin: int, names: Collection[str]) -> None:
     """Refuse words before, between and behind values that may say something of them."""
-    before, *between, behind = [_fence_line.sub("", words) for words in around]
+    before, *between, behind = [_mere_fence_line.sub("", words) for words in around]
     if not says_nothing_before(before, names):
         raise _unclear(before, begin)
     for words in between:

@@ -15,10 +15,12 @@ from remit.core.regex import regex
 # Longer phrases than any below are known to be none of them; reading one takes time that grows faster than its length.
 PHRASE_CHARS_MAX = 200
 
-# An answer with any other words, also with such words in another language, is asked for again, which costs one call.
+# What the line of a fence may say: any other word there may be said of the value ("example", "before").
+LANGUAGE = r"(?:json(?:c|5|l|-?ld)?|ndjson|geojson|js|javascript|ts|typescript|ya?ml|py|python3?|te?xt|plain(?:text)?)(?![\w+-])"
+# An answer with any other words is asked for again, which costs one call. Of other languages only what announces is known.
 _NOUN = (
     r"(?:json|objects?|arrays?|lists?|data|results?|answers?|response|output|values?|information|info|details|records?"
-    r"|items?|entry|entries|code|solution|extraction)"
+    r"|items?|entry|entries|code|solution|extraction|instances?|version)"
 )
 _ASKED = r"(?:requested|extracted|structured|formatted|generated|resulting|parsed)"
 _ADJECTIVE = (
@@ -40,17 +42,37 @@ _BESIDE = (
 _WITH = rf"(?: {_BESIDE})*"
 _MISHAP = r"(?:confusion|mistake|error|oversight|inconvenience|misunderstanding|format|formatting)"
 _GREETING = (
-    r"(?:sure|sure thing|certainly|of course|absolutely|definitely|okay|ok|alright|all right|great|perfect|got it|understood"
+    r"(?:sure|sure thing|sorry about that|certainly|of course|absolutely|definitely|okay|ok|alright|all right|great|perfect|got it|understood"
     r"|no problem|yes|hello|hi|thanks|thank you|my apologies|(?:(?:i am|i'm) )?sorry|you(?: are|'re)(?: absolutely)? right"
+    r"|(?:thanks|thank you) for (?:the|your) (?:clarification|information|details|question)"
     rf"|(?:i apologi[sz]e|apologies|(?:(?:i am|i'm) )?sorry) for (?:the|my|any) (?:previous )?{_MISHAP})"
 )
 _MADE = r"(?:extracted|generated|created|formatted|prepared|parsed|converted|structured|made)"
+_THEN = r"(?:so|therefore|thus|hence|then|now|finally)"
+_GERMAN = (
+    r"(?:hier (?:ist|sind|kommt) (?:das|die|der|ihr|ihre|dein|deine)|(?:das|die))"
+    r"(?: (?:gewünschten?|angeforderten?|extrahierten?|korrigierten?))*"
+    r" (?:json(?:-(?:objekt|array|liste|daten|ausgabe|antwort))?|objekt|ergebnis|antwort|liste|daten|informationen|ausgabe)"
+    r"(?: (?:im|als) json(?:-format)?)?(?: (?:ist|sind|lautet))?"
+)
+_FRENCH = (
+    r"(?:voici|voilà) (?:le |la |les |l'|votre )(?:json|objet(?: json)?|tableau(?: json)?|résultat|réponse|liste|données|informations)"
+    r"(?: (?:demandée?s?|extraite?s?|corrigée?s?))?(?: (?:au format|en) json)?"
+)
+_SPANISH = (
+    r"aqu[ií] (?:est[aá]n?|tienes?|va) (?:el|la|los|las|su|tu) (?:json|objeto(?: json)?|resultado|respuesta|lista|datos|información)"
+    r"(?: (?:solicitad[oa]s?|extraíd[oa]s?|corregid[oa]s?))?(?: en(?: formato)? json)?"
+)
+_POLITE = r"(?:natürlich|klar|gerne?|selbstverständlich|bien sûr|d'accord|¡?claro(?: que sí)?|¡?por supuesto)"
 _lead = regex(
-    rf"(?:{_GREETING}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
+    rf"(?:{_GREETING}|{_THEN}|{_POLITE}|assistant|{_GERMAN}|{_FRENCH}|{_SPANISH}|as (?:an? )?{_NOUNS}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
     rf"|(?:{_GREETING} )?here(?:'s| is| are)?(?: it is| they are| you go| you are)?(?: {_SHOWN})?{_WITH}"
     rf"|(?:below|the following|this|that|these|it|what follows) (?:is|are)(?: {_SHOWN})?{_WITH}"
-    rf"|{_NAMED}{_WITH}(?: (?:is|are))?(?: below| as follows)?{_WITH}"
-    rf"|(?:i|we)(?:'ve| have)? {_MADE} {_SHOWN}{_WITH}|(?:const|let|var|return|print|and)(?: {_NAMED})?)"
+    rf"|(?:{_THEN} )?{_NAMED}{_WITH}(?: (?:is|are))?(?: below| as follows)?{_WITH}"
+    # Without an article "valid JSON would be" gives an example.
+    rf"|(?:{_THEN} )?(?:the|my|this) {_NOUNS}{_WITH} (?:would|will) be{_WITH}"
+    rf"|(?:i|we)(?:'ve| have)? {_MADE} (?:{_SHOWN}{_WITH}(?: below| as follows)?|the following(?: {_NOUNS})?{_WITH}"
+    rf"|(?:it|this|{_GIVEN}) (?:in)?to {_NOUNS}{_WITH})|(?:const|let|var|return|print|and)(?: {_NAMED})?)"
 )
 # Between values of which the earlier ones are the same, or were broken off.
 _again = regex(
@@ -62,7 +84,7 @@ _MORE = (
     r"(?:any|anything|something|else|further|more|other|additional|help|assistance|questions?|changes?|adjustments?|information"
     r"|modifications?|clarifications?|details|to|with|me|this|that|it|and|or|from|about|make|modify|change|adjust|add|ask|explain)"
 )
-_IF = rf"(?:(?:and|or) )?(?:if|should) (?:you (?:need|want|have|require|would like|'d like)(?: {_MORE})*|(?:this|that|it) (?:helps|works)(?: for you)?)"
+_IF = rf"(?:(?:and|or) )?(?:if|should) (?:you(?: need| want| have| require| would like|'d like)(?: {_MORE})*|(?:this|that|it) (?:helps|works)(?: for you)?)"
 _OFFER = (
     r"(?:and |so )?(?:please )?(?:let me know|feel free to (?:ask|reach out)(?: again)?|(?:do not|don't) hesitate to (?:ask|reach out)"
     r"|i am happy to (?:help|assist)|i'm happy to (?:help|assist)|happy to help)"
@@ -70,7 +92,7 @@ _OFFER = (
 _closing = regex(
     rf"(?:{_OFFER}(?: {_IF})?|{_IF}(?: {_OFFER})?|(?:i )?hope (?:that )?(?:this|that|it) (?:helps|works)(?: you)?"
     r"|(?:is there )?anything else(?: (?:that )?i can (?:help|do|assist)(?: you)?(?: with| for you)?)?\??"
-    r"|(?:many )?thanks|thank you|you(?: are|'re) welcome|done|cheers|enjoy|(?:that is|that's) all|i am sure|i'm sure"
+    r"|(?:many )?thanks|thank you|you(?: are|'re) welcome|done|cheers|enjoy|have a (?:good|great|nice) (?:day|one)|(?:that is|that's) all|i am sure|i'm sure"
     rf"|is (?:this|that|it) (?:ok|okay|all right|alright)(?: for you| with you)?\??|{_BESIDE}{_WITH}"
     rf"|(?:(?:this|that|these|those|it) )?(?:is|are) {_SHOWN}{_WITH})"
 )
@@ -79,12 +101,14 @@ _conditional = regex(r"[ \t`*_\"',]*+(?:(?:and|or)[ \t]+)?(?:if|should)\b", re.I
 
 # What renders or names a value, and what a line may begin with.
 _MARKS = (
-    regex(r"(?:`{3,}|~{3,})[\w+-]*"),
+    regex(rf"(?:`{{3,}}|~{{3,}}){LANGUAGE}?", re.IGNORECASE),
     regex(r"</?(?:answer|json|output|result|response|data)>"),
     regex(r"^[ \t]*(?:(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+|#{1,6}[ \t]+(?=\w))", re.MULTILINE),
     regex(r"<\|(?:im_end|eot_id|endoftext|end)\|>|</s>"),
 )
 _emphasis = regex(r"[*_`\"'\u201c\u201d]{1,3}(?=\W|\Z)|(?:(?<=\W)|\A)[*_`\"'\u201c\u201d]{1,3}")
+# Dots that stand for what was left out; behind a word they only end it.
+_left_out = regex(r"(?<![\w.])\.(?:[ \t]*\.)+")
 _pictures = regex("[\U0001f600-\U0001f60a\U0001f642\U0001f389\U0001f44d\u2705\u263a\ufe0f\u200b]")
 _ends = regex(r"(?<=[\w)])\s*(?:[.,:;!]+|=(?=\s*\Z)|\((?=\s*\Z))|\n|\s[\u2013\u2014-](?=\s)|\A\s*[.,:;)]+|---+")
 _words = regex(r"[a-z']+")
@@ -121,6 +145,7 @@ def names_of(title: str) -> frozenset[str]:
 def _phrases(words: str, names: Collection[str]) -> list[str]:
     """The phrases of a piece of text, in small letters, without what only renders it."""
     said = words.replace("\u2019", "'").replace("\r", "")
+    said = _left_out.sub("\u2026", said)
     for mark in _MARKS:
         said = mark.sub("", said)
     said = _ends.sub("\n", _pictures.sub("", _emphasis.sub("", said))).lower()

@@ -66,16 +66,17 @@ def demo(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
-    from remit.assemble import kit_for
+    from remit.assemble import rooted_spec
 
     if common.store:
         raise wrong_usage("the demo keeps its runs in a folder of its own; leave --store out")
     # A model that cannot be asked is said at once, before anything is made or told.
-    kit_for(engine, base=folder.absolute(), settings=common.settings())
+    spec = rooted_spec(engine, base=Path.cwd(), settings=common.settings())
     desk = Desk(terminal, set_up(folder), common.home, shown=str(folder))
     for line in (*(ABOUT_MODEL if engine == LOCAL else [f"The model is {engine}."]), *ABOUT_RUN):
         desk.say(line)
-    begin = [*BEGIN, "--engine", engine]
+    # Its commands are typed in the folder, where a path of the user's leads elsewhere.
+    begin = [*BEGIN, "--engine", engine if engine == LOCAL else spec]
     if desk.is_attended:
         # The run asks; a no stops it, and leaving the question open lets it wait.
         code = (desk.kill if kill else desk.type)(*begin, expected=(EXIT_OK, EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING))
