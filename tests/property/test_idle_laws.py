@@ -132,9 +132,9 @@ POLITE = (
     "{V} the {n} with number {a}.", "{V} the {n} with id {a}.", "{V} the {n} with the id {a}.", "{V} the {n} {a} in the system.",
 )  # fmt: skip
 REASONS = (
-    "{o} because {t}.", "{o} since it {w}s.", "{o} - it is done.", "{o} (it is done).", "{o}. It is done.", "{o}. It's no longer needed.",
-    "Since {t}, {v} {n} {a}.", "For the {w}, {v} {n} {a}.", "Regarding {n} {a}, please {v} it.", "The {w} is {w}. {o}.",
-    "I checked everything. {o}.", "The {w} was here. Please {v} {n} {a}.", "{o} because ZB-9 is {w}.",
+    "{o} because it is broken.", "{o} since they are no longer needed.", "{o} - it is done.", "{o} (it is done).", "{o}. It is done.",
+    "{o}. It's no longer needed.", "Since the {w} is leaking, {v} {n} {a}.", "For the {w}, {v} {n} {a}.", "Regarding {n} {a}, please {v} it.",
+    "The {w} is unhappy. {o}.", "I checked everything. {o}.", "{o} because ZB-9 is empty.", "{o} because the {w} is very old.",
 )  # fmt: skip
 
 
@@ -146,6 +146,8 @@ def test_what_is_polite_and_why_an_order_is_given_costs_no_question(trade: tuple
 
 
 HELD = (
+    "{o} because {t}.", "{o} since it {w}s.", "Since {t}, {v} {n} {a}.", "The {w} is {w}. {o}.", "The {w} was here. {o}.",
+    "{o} as I {w}ed it back.", "{o} because ZB-9 is {w}.", "As the {w} {w}s, {v} {n} {a}.", "{o} since we {w}ed it.", "{o} because it is {w}.",
     "{o} because it is not {w}.", "{o} because {t} unless it {w}s.", "{o} because half of it {w}s.", "{o} since it may {w}.",
     "{o} because the {n} {w}s.", "{o} because Mia {w}s.", "{o}. It is {w}.", "{o} (it is a {w}).", "{o}. The {w} is {w}.", "{o} - they {w}.",
     "The mail is {w}. {o}.", "The {w} is below. {o}.", "The {w} says this. {o}.", "I {w}ed this. {o}.", "For the moment, {v} {n} {a}.",

@@ -34,7 +34,7 @@ from remit.provenance.words.prepositions import AIM, BEFORE_RANGES, BOUNDS, FOR,
 from remit.provenance.words.remarks import REMARK_WORDS_MAX, REMARKING, THING, is_lead, is_remark_within
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
 from remit.provenance.words.tool_words import Lexicon
-from remit.provenance.words.units import kin_of
+from remit.provenance.words.units import UNITS, kin_of
 from remit.provenance.words.vocabulary import (
     ANNOUNCING,
     ARTICLES,
@@ -303,6 +303,8 @@ class ClausePart:
             )
         )
         self._nouns, self._restated, self._is_indefinite = [], len(self.strays), False
+        if self._role == FOR and self._is_measure(value):
+            self._role = OBJECT  # What follows "for 30 min" says no more what for.
 
     def _is_understood(self, items: list[Item], at: int) -> bool:
         """Whether a word has its place in any order, whatever the tool."""
@@ -416,7 +418,14 @@ class ClausePart:
             and value.number is not None
             and value.number.caller == stem(items[at].text)
             and value.number.unit.lower() not in CURRENCIES
+            # Of an amount ("20 mg") the word before says something else ("nearly"), unless it is one of the tool's.
+            and (value.number.caller in self._lexicon.nouns or not self._is_measure(value))
         )
+
+    def _is_measure(self, value: SaidValue) -> bool:
+        """Whether a number has a unit behind it: one that all know, or one of the tool's."""
+        unit = value.number.unit.lower() if value.number is not None else ""
+        return unit in UNITS or stem(unit) in self._lexicon.nouns
 
     def _is_placed(self, items: list[Item], at: int) -> bool:
         """Whether a word tells a place by what it is like: "in my home folder"."""

@@ -1,9 +1,9 @@
 """Remarks: what tells something beside an order and leaves it as it is: why, how things stand, what was done before it.
 
-Rule 1: a remark is made of plain words in small letters. It has no negation, modal, condition, quantity, choice or noun of
-        the tool, and none of its verbs: with one of these it may take the order back or narrow it.
-Rule 2: behind an order only how a thing stands is a remark, in words that are no second thought: "It is broken."
-Rule 3: before an order, what it does not point at: "The customer is unhappy.", "I checked everything."
+Rule 1: a remark or a reason tells how a thing stands, in words of a short list that are no second thought: "It is broken.",
+        "because the tap is leaking". Any other may take the order back, or narrow it.
+Rule 2: it is made of plain words in small letters, with no choice, noun or verb of the tool.
+Rule 3: before an order, what the user has done is one as well: "I checked everything."
 Rule 4: in doubt it is none: the gate then asks.
 Rule 5: marks of lists, signs of emphasis and a few turns of phrase are idle as a whole and as they stand here, but within
         quotation marks. They are blanked out, so that places still count from the start; a part of one is read word by word.
@@ -13,31 +13,11 @@ import re
 from collections.abc import Sequence
 
 from remit.core.regex import regex
-from remit.provenance.words.negation import NEGATING
 from remit.provenance.words.tool_words import Lexicon
-from remit.provenance.words.vocabulary import COUNTS, MODALS, PAIRS, SUPERLATIVES, TIMES, UNIVERSALS, stem
+from remit.provenance.words.vocabulary import TIMES, stem
 
 # A remark of more words may say anything.
 REMARK_WORDS_MAX = 10
-_HOLDING_SAID = """
-    no nothing if unless until till when whenever once while before after except only however though although otherwise or
-    instead rather but some half most any few many several much more less least another other next again already still
-    yet first second third maybe perhaps possibly probably almost nearly hardly later soon tomorrow pretend imagine suppose
-    say says said tell tells told write writes wrote written ask asks asked want wants wanted because since so as than
-"""
-_HOLDING = (
-    frozenset(_HOLDING_SAID.split())
-    | NEGATING
-    | MODALS
-    | UNIVERSALS
-    | PAIRS
-    | COUNTS.keys()
-    | SUPERLATIVES
-    | TIMES.keys()
-)
-_POINTING = frozenset(
-    {"this", "these", "those", "here", "below", "following", "follows", "thus", "how", "what", "simple"}
-)
 _BEING = frozenset({"is", "are", "was", "were", "it's"})
 _IT = frozenset({"it", "it's", "they", "this", "that"})
 _SUBJECTS = _IT | {"i", "we", "he", "she"}
@@ -125,8 +105,8 @@ def _is_plain(said: Sequence[str], lexicon: Lexicon) -> bool:
 
 
 def is_reason(said: Sequence[str], lexicon: Lexicon) -> bool:
-    """Whether the words behind "because" tell why, and nothing else."""
-    return _is_plain(said, lexicon) and _HOLDING.isdisjoint(said) and (said[0] in _SUBJECTS | _OWNED | {THING})
+    """Whether the words behind "because" tell how a thing stands, and nothing else: any others may object to the order."""
+    return is_remark(said, lexicon) or (said[:1] == [THING] and _is_stated(said[1:]))
 
 
 def is_lead(said: Sequence[str], lexicon: Lexicon) -> bool:
@@ -166,15 +146,8 @@ def is_context(said: Sequence[str], lexicon: Lexicon) -> bool:
     """Whether a sentence before an order tells how things are or what the user has done: "The customer is unhappy."."""
     if is_remark(said, lexicon):
         return True
-    if not _is_plain(said, lexicon) or not _POINTING.isdisjoint(said[:-1]):
-        return False
-    if said[0] in ("i", "we"):
-        return any(word in _DONE for word in said) and set(said[1:]) <= _DONE | _WITH
-    being = next((at for at, word in enumerate(said) if word in _BEING), 0)
-    is_thing = said[0] in _OWNED and 2 <= being <= 3 and _TEXTS.isdisjoint(map(stem, said[1:being]))
-    if not is_thing or not _HOLDING.isdisjoint(said) or not 1 <= len(said) - being - 1 <= 2:
-        return False
-    return said[-1] not in _POINTING or (said[being:] in (["was", "here"], ["were", "here"]))
+    is_own = bool(said) and said[0] in ("i", "we") and _is_plain(said, lexicon)
+    return is_own and any(word in _DONE for word in said) and set(said[1:]) <= _DONE | _WITH
 
 
 def without_idle(own: str, bare: str) -> tuple[str, str]:
