@@ -289,6 +289,20 @@ def test_a_unit_is_read_however_it_is_spelled_and_never_another_measure() -> Non
     assert not passes("Treat vat XQ-3 with 20 min.", measured("vat", "hours", "number:hour"), vat="XQ-3", hours=0.33)
 
 
+def test_a_word_beside_a_measure_is_read_or_the_order_asks() -> None:
+    """Before it, or behind it: whatever it says of the measure."""
+    made_up = ("blorish", "cancelled", "forbidden", "maybe", "halved")
+    for (argument, kind, number, spellings), thing in product(MEASURES[:6], ("field", "vat", "herd")):
+        act = measured(thing, argument, kind)
+        said = [f"Treat {thing} XQ-3 for {one} {word}." for one in spellings[:1] for word in made_up]
+        said += [f"Treat {thing} XQ-3 with {word} {spellings[0]}." for word in (*made_up, "nearly", "negative", "zero")]
+        assert [one for one in said if passes(one, act, **{thing: "XQ-3", argument: number})] == []
+    for tail in ("an hour and a half", "a quarter of an hour"):
+        assert not passes(
+            f"Treat vat XQ-3 for {tail}.", measured("vat", "minutes", "number:minute"), vat="XQ-3", minutes=60
+        )
+
+
 @pytest.mark.parametrize("kind", ["text", "time", ""])
 def test_both_ends_of_a_stretch_of_time_bind_their_own_arguments(kind: str) -> None:
     for thing, (begin, end) in product(("room", "court"), (("10:00", "11:00"), ("08:15", "17:45"))):

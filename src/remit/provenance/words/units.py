@@ -35,7 +35,9 @@ UNITS = {
 }
 _TIMES = "|".join(spelling for spelling, (number, size) in UNITS.items() if not number and size > 1)
 # "half an hour", "two weeks", "a fortnight": a measure in words, with a noun of time alone.
-SPOKEN = regex(rf"\b(half an|an?|{'|'.join(COUNTS)})\s({_TIMES})\b(?!\s+(?:ago|later|earlier|before|after))")
+SPOKEN = regex(
+    rf"(?<!\bof )\b(half an|an?|{'|'.join(COUNTS)})\s({_TIMES})\b(?!\s+(?:ago|later|earlier|before|after|hence|from now|and\s+an?\s))"
+)
 
 
 # All that measures the same as a unit does, by name and stem.
