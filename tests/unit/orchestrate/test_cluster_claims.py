@@ -1,7 +1,7 @@
 """Outcomes count from the worker that claimed their call: a worker with a key that counts, and no claim, makes nothing up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,7 +9,6 @@ import pytest
 
 from remit.backend.cluster.layout import claim_subject
 from remit.backend.cluster.store import ClusterStore
-from remit.backend.cluster.work import errand_queue
 from remit.backend.cluster.work.claim_words import claim_message
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import Happened, RunHalted
@@ -25,33 +24,21 @@ from remit.orchestrate.executors.errands import decode_errand, encode_report
 from remit.orchestrate.executors.reports import PersonApproved, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.facade import System
 from remit.orchestrate.gateway.key_room import ROLES
-from remit.orchestrate.workers import errand_worker, loop_worker
+from remit.orchestrate.workers import loop_worker
 from remit.wire.credentials import KeyEntry, issue
 from tests.e2e.house import asking, tell, until
-from tests.nats_server import clear, opened
+from tests.nats_server import opened
 from tests.unit.orchestrate.test_cluster_accounts import Bank
 from tests.unit.orchestrate.test_cluster_workers import at_last, ended, letters_of
-from tests.workforce import Crew, Till, approved, crew, rested
+from tests.workforce import Crew, Till, approved, crew, hurry, play, rested
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear()
-    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
-    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
-    monkeypatch.setattr(errand_queue, "ACK_WAIT_S", 0.6)
-    monkeypatch.setattr(errand_worker, "KEEP_S", 0.1)
+    hurry(monkeypatch)
     monkeypatch.setattr(loop_worker, "PAUSE_S", 0.1)
-
-
-def play(story: Coroutine[object, object, None]) -> None:
-    async def in_time() -> None:
-        async with asyncio.timeout(40):
-            await story
-
-    asyncio.run(in_time())
 
 
 def admit(root: ClusterStore, worker: ClusterStore, role: str, *others: ClusterStore, tool: str = "") -> None:

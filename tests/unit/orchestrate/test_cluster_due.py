@@ -1,14 +1,12 @@
 """A run that is due is driven although its word was taken: loop workers look for words that none of them has heeded."""
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 
 from remit.assemble import system_on
 from remit.backend.cluster.store import ClusterStore
-from remit.backend.cluster.work import errand_queue
 from remit.core.failure import Ending
 from remit.core.journal.storage import StoreUnusable
 from remit.core.run.signals import Signal
@@ -17,26 +15,16 @@ from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import engine_kit
 from tests.e2e.house import asking, says, tell, until
-from tests.nats_server import clear, opened
+from tests.nats_server import opened
 from tests.unit.orchestrate.test_cluster_workers import Slow
-from tests.workforce import Till, approved, crew, rested
+from tests.workforce import Till, approved, crew, hurry, play, rested
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    clear()
-    monkeypatch.setattr(errand_queue, "PULL_S", 0.2)
-    monkeypatch.setattr(errand_queue, "LOOK_S", 0.2)
-
-
-def play(story: Coroutine[object, object, None]) -> None:
-    async def in_time() -> None:
-        async with asyncio.timeout(30):
-            await story
-
-    asyncio.run(in_time())
+    hurry(monkeypatch)
 
 
 async def steal_word(thief: ClusterStore) -> None:
