@@ -26,7 +26,7 @@ from remit.tool.call.call_metadata import NO_METADATA
 from remit.tool.call.cancel_token import CancelToken
 from remit.tool.call.hooks import check_available, raise_if_ours, verdict
 from remit.tool.call.outcomes import Killed, Performed, ToolFault, fault_of
-from remit.tool.call.threads import threads
+from remit.tool.call.threads import Handed, threads
 from remit.tool.declare.decorator import Tool
 from remit.tool.secrets.secret import Secret
 from remit.tool.secrets.vault import NO_SECRETS, Vault
@@ -222,27 +222,26 @@ def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
 
 async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
     """Have work done in a thread. When the caller is cancelled, the work is told to stop and given a short grace."""
-    future = threads().submit(partial(_outcome, work))
-    waiter = asyncio.wrap_future(future)
+    handed = threads().hand_over(partial(_outcome, work))
     try:
-        outcome = await asyncio.shield(waiter)
+        outcome = await handed.answer()
     except asyncio.CancelledError:
-        if future.cancel():
+        if handed.withdraw():
             # It waited for a thread, and none was free.
             attempt.has_begun = False
             raise
-        await _stopped(attempt, waiter)
+        await _stopped(attempt, handed)
         raise
     return await _settled(attempt, outcome)
 
 
-async def _stopped(attempt: Attempt, waiter: "asyncio.Future[Any]") -> None:
+async def _stopped(attempt: Attempt, handed: Handed[Any]) -> None:
     """Tell work to stop, and give it a short while to do so."""
     if attempt.token is not None:
         attempt.token.cancel()
     if attempt.leash is not None:
         attempt.leash.cut()
-    late = attempt.late = asyncio.create_task(_late(attempt, waiter))
+    late = attempt.late = asyncio.create_task(_late(attempt, handed))
     grace_ms = KILL_GRACE_MS if attempt.tool.isolate else CANCEL_GRACE_MS
     await asyncio.wait([late], timeout=grace_ms / 1000)
 
@@ -273,9 +272,9 @@ async def _verified(attempt: Attempt, returned: tuple[Any, Performed]) -> Perfor
     return replace(performed, refuted=await verdict(attempt.tool, attempt.given, value))
 
 
-async def _late(attempt: Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:
+async def _late(attempt: Attempt, handed: Handed[Any]) -> Performed | ToolFault | None:
     try:
-        return await _settled(attempt, await waiter)
+        return await _settled(attempt, await handed.answer())
     except ToolFault as fault:
         return fault
     except Killed:

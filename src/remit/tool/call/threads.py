@@ -8,13 +8,14 @@ Rule 3: work that has not begun can be withdrawn, and then nothing has happened.
 import asyncio
 import inspect
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from functools import cache, partial
 from queue import SimpleQueue
-from threading import Lock, Semaphore, Thread
-from typing import Any, TypeVar
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
 
 from remit.core.raised import words_of
 
@@ -30,18 +31,30 @@ class Threads:
     __slots__ = ("_count", "_idle", "_lock", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: SimpleQueue[tuple[Future[Any], Context, Callable[[], Any]]] = SimpleQueue()
-        self._idle = Semaphore(0)
+        self._waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        # An entry for every thread that is free; an entry is taken by one caller alone.
+        self._idle: deque[None] = deque()
         self._lock = Lock()
         self._count = 0
 
     def submit(self, work: Callable[[], _T]) -> "Future[_T]":
-        """Have work done by the next thread that is free, in the context of the caller."""
+        """Have work done by the next thread that is free, in the context of the caller, who may be a thread."""
         future: Future[_T] = Future()
-        self._waiting.put((future, copy_context(), work))
-        if not self._idle.acquire(blocking=False):
-            self._grow()
+        self._put(partial(_do, future, copy_context(), work))
         return future
+
+    def hand_over(self, work: Callable[[], _T]) -> "Handed[_T]":
+        """Have work that never raises done by the next free thread, for a task of the running loop."""
+        handed = Handed(work)
+        self._put(handed.do)
+        return handed
+
+    def _put(self, job: Callable[[], None]) -> None:
+        self._waiting.put(job)
+        try:
+            self._idle.pop()
+        except IndexError:
+            self._grow()
 
     def _grow(self) -> None:
         with self._lock:
@@ -53,12 +66,63 @@ class Threads:
 
     def _serve(self) -> None:
         while True:
-            _do(*self._waiting.get())
-            self._idle.release()
+            # No name holds on to work that is done.
+            self._waiting.get()()
+            self._idle.append(None)
+
+
+class Handed(Generic[_T]):
+    """Work that a thread does for a task. A cancelled task can wait for it once more, or withdraw it before it begins.
+
+    It stands for a future that is chained to another and shielded, which takes the loop one more round a call.
+    """
+
+    __slots__ = ("_answers", "_context", "_loop", "_tickets", "_waiter", "_work")
+
+    def __init__(self, work: Callable[[], _T]) -> None:
+        self._work: Callable[[], _T] | None = work
+        self._context = copy_context()
+        self._loop = asyncio.get_running_loop()
+        # Who takes the ticket, the thread or the task that withdraws, decides whether the work begins.
+        self._tickets = [None]
+        self._answers: list[_T] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def answer(self) -> _T:
+        """What the work came to; one task waits for it at a time."""
+        while not self._answers:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return self._answers[0]
+
+    def withdraw(self) -> bool:
+        """Take the work back; whether it will never begin."""
+        try:
+            self._tickets.pop()
+        except IndexError:
+            return False
+        return True
+
+    def do(self) -> None:
+        """Do the work, in a thread."""
+        work, self._work = self._work, None
+        if work is None or not self.withdraw():
+            return
+        answer = self._context.run(work)
+        try:
+            self._loop.call_soon_threadsafe(self._settle, answer)
+        except RuntimeError:
+            # A loop that was closed meanwhile has no task left that waits.
+            if not self._loop.is_closed():
+                raise
+
+    def _settle(self, answer: _T) -> None:
+        self._answers.append(answer)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
 
 def _do(future: "Future[Any]", context: Context, work: Callable[[], Any]) -> None:
-    # A function of its own, so that no thread holds on to work it has done.
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -71,7 +135,12 @@ def _do(future: "Future[Any]", context: Context, work: Callable[[], Any]) -> Non
 
 async def in_thread(function: Callable[..., Any], *values: Any) -> Any:
     """What a function returns or raises, called in a thread. When the caller is cancelled, it is left alone."""
-    answer, error = await asyncio.wrap_future(threads().submit(partial(_caught, function, values)))
+    handed = threads().hand_over(partial(_caught, function, values))
+    try:
+        answer, error = await handed.answer()
+    except asyncio.CancelledError:
+        handed.withdraw()
+        raise
     if isinstance(error, Exception):
         raise error
     if error is not None:
