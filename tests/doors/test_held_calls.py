@@ -141,6 +141,50 @@ def test_whatever_id_asked_for_a_held_call_may_answer_it_and_report_its_result(
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("kind", _STORES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_call_that_was_allowed_elsewhere_is_named_by_every_id_that_it_was_proposed_under(
+    seed: int, kind: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(make := random.Random(f"{seed}{kind}"), kind, tmp_path) as host:
+            await host.ask("p0")
+            polled = [f"p{n}" for n in range(1, make.randint(1, 4)) if await host.ask(f"p{n}")]
+            (asked,) = await host.packets()
+            await host.tell(Signal.APPROVE, asked)
+            # The id of the verdict that allows it is one of those before, or a new one.
+            last = make.choice(["p0", *polled, "again"])
+            assert (await host.ask(last))["decision"] == "allow"
+            # After a restart only the ids of turns are known.
+            reported = make.choice(["p0", last] if kind == "killed" else ["p0", last, *polled])
+            for _ in range(2):  # A result that is told twice is one result.
+                assert await host.say("result", id=reported, tool=host.tools[0]["name"], content="done") == {}
+            run_id = host.run_id
+            await host.say("end")
+            ended = await host.system.result(run_id)
+            assert ended.terminal_code == "PARTIAL_SUCCESS"
+            assert [call.result for call in ended.tool_calls_made] == ["done"]
+
+    asyncio.run(scene())
+
+
+def test_a_refused_call_is_told_with_its_arguments_whatever_is_proposed_after_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(5), "kept", tmp_path) as host:
+            await host.ask("p0")
+            (asked,) = await host.packets()
+            await host.tell(Signal.REJECT, asked)
+            other = {**host.args, "arg0": {"string": "x" * 70_000, "integer": -77, "array": []}[_kind(host)]}
+            await host.ask("p1", other)
+            await host.say("answer", id="p1", approve=False, by="ann")
+            await host.say("call", id="p2", tool=host.tools[0]["name"], args={"unknown": [1]})
+            await host.say("call", id="p0", tool="look", args={})
+            told = [call.arguments for call in (await host.system.result(host.run_id)).tool_calls_made]
+            assert told[:2] == [host.args, other]
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_no_to_a_held_call_is_a_no_under_every_id(seed: int, tmp_path: Path) -> None:
     async def scene() -> None:

@@ -29,6 +29,7 @@ BROKEN = {
     4008984: "what the child of an origin committed was looked for in a child of the fork, which never began",
     5000831: "a call that a process began while it was closing was taken for one of the process that had to repeat it",
     5000083: "a driver that had read that another took its run up still began what it had ordered itself",
+    9100863: "an alarm that rang for a deadline moved by a wait was dated before it by a clock that was set back",
     2001607: "what a fork copied of its origin was taken for a taking up of the fork",
 }
 

@@ -13,7 +13,7 @@ from remit.core.journal.proposed_call import Provenance
 from remit.core.journal.rulings import OUTCOME_UNKNOWN, UNALLOWED, UNVERIFIED, CallSettled, Rung
 from remit.core.limits.budget import Charges
 from remit.core.limits.queue import QUEUE_MARK
-from remit.core.record import replace
+from remit.core.record import Text, replace
 from remit.core.run.messages import tool_message
 from remit.kernel.authority.call_rulings import INVALID, failed_as, refused_as
 from remit.kernel.authority.earlier_attempts import is_done_unseen
@@ -265,6 +265,7 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         ruling.arguments_hash,
         Rung.INTENDED,
         ruling.mutating,
+        arguments=_told_here_alone(state, ruling),
         code=ruling.code,
         seq=state.seq,
         reason=ruling.reason,
@@ -293,6 +294,13 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     key = (ruling.tool, ruling.arguments_hash)
     if ruling.mutating and state.effects.uncommitted.get(key) != UNVERIFIED:
         state.effects.uncommitted[key] = refused_as(state, ruling.tool, ruling.code)
+
+
+def _told_here_alone(state: RunState, refused: rulings.ToolCallRefused) -> Text:
+    """The arguments of a call that an agent elsewhere proposed; what a model proposed stands in the conversation."""
+    if pinned(state).host is None:
+        return ""
+    return next((call.arguments for call in state.calls.proposed if call.arguments_hash == refused.arguments_hash), "")
 
 
 def _is_a_persons(state: RunState, refused: arrivals.ApprovalRefused) -> bool:

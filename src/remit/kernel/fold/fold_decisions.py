@@ -113,6 +113,9 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
         state.effects.uncommitted.pop((call.tool, call.arguments_hash), None)
         if ruling.answer is rulings.Answer.WITHDRAWN:
             state.calls.withdrawn.append(never_made(state, call, NOT_ANSWERED))
+        elif ruling.answer is not rulings.Answer.APPROVED and pinned(state).host is not None:
+            # An agent elsewhere proposes one call after the other, and this is the one that is turned away.
+            state.calls.proposed = (call,)
 
 
 def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
@@ -212,6 +215,8 @@ def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arriva
 
 def _take_call(state: RunState, ruling: rulings.CallTaken, arrival: Arrival) -> None:
     state.commands.withheld.pop(ruling.command_id, None)
+    # The proposal is that call, and no other.
+    state.calls.proposed = ()
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:

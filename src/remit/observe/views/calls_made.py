@@ -22,7 +22,7 @@ from remit.kernel.authority.earlier_attempts import is_done_unseen
 from remit.kernel.results.doubt import LOST, WITHHELD
 from remit.kernel.results.notices import HAPPENED
 from remit.kernel.results.proven_effects import cut_off_calls
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.kernel.traces import CallTrace, LateOutcome
 from remit.observe.views.late_outcomes import late_outcome
 
@@ -77,7 +77,8 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
             yield trace.content
     yield from (late.content for late in state.end.late.values() if isinstance(late.content, BlobRef))
     if _never_made(state):
-        yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
+        told = (*_proposed(state).values(), *[trace.arguments for trace in state.calls.refused])
+        yield from (text for text in told if isinstance(text, BlobRef))
 
 
 def unallowed(state: RunState) -> tuple[str, ...]:
@@ -152,7 +153,12 @@ def _place(command_id: str, trace: CallTrace, order: Mapping[_Key, int]) -> tupl
 
 
 def _proposed(state: RunState) -> dict[tuple[str, bytes], Text]:
-    """The arguments of proposals, by the tool and their hash, and by the tool and the id of the call."""
+    """The arguments of proposals, by the tool and their hash, and by the tool and the id of the call.
+
+    Those of an agent elsewhere stand with each call.
+    """
+    if pinned(state).host is not None:
+        return {}
     said = [call for entry in state.talk.context if isinstance(entry, ModelAnswered) for call in entry.calls]
     proposed = {(call.tool, call.call_id.encode()): call.arguments for call in said}
     proposed |= {(call.tool, call.arguments_hash): call.arguments for call in said}

@@ -95,7 +95,7 @@ def late_told(claim: str, late: LateOutcome, *, is_settled: bool = False) -> str
 def late_outcome(late: LateOutcome) -> str:
     """What became of a call, as was told after the ending; a sentence about it, without its name."""
     if late.was_denied:
-        twice = "what it was to change may have been done twice: find out"
+        twice = "if it was done again since, it was done twice: find out"
         return (
             f"was said not to have happened and returned after all (turn {late.seq}): {_shown(late.content)}; {twice}"
         )

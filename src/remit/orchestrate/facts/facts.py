@@ -363,7 +363,7 @@ class Facts:
             content=shown,
             evidence=evidence,
             tokens_bound=size + MESSAGE_TOKENS_OVERHEAD,
-            violations=self._result_violations(state, command, content),
+            violations=self._result_violations(state, command_id, content),
             refuted=note(report.refuted) if report.refuted else "",
             stop_loop=is_stopping,
             duration_ms=cut_figure(report.duration_ms),
@@ -379,18 +379,22 @@ class Facts:
             return ()
         return flags_in(pinned(state), state.derived.tools[command.tool], content)
 
-    def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
-        if type(command) is not CallTool:
+    def _result_violations(self, state: RunState, command_id: str, content: bytes) -> tuple[Violation, ...]:
+        """What is wrong with the result of a call, which may have been settled by now."""
+        command, made = state.commands.open.get(command_id), state.calls.made.get(command_id)
+        tool = command.tool if type(command) is CallTool else made.tool if made is not None else ""
+        if not tool:
             return _NOT_OPEN
-        schema = state.derived.tools[command.tool].result
+        # A call made elsewhere and unallowed may be of a tool that was never declared.
+        schema = state.derived.tools[tool].result if tool in state.derived.tools else None
         return self._checks.violations_in_result(schema, content.decode()) if schema else ()
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = encoded_text(report.content)
         inquiry = state.commands.open.get(report.command_id)
-        command = state.commands.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
+        about = inquiry.about if isinstance(inquiry, ReconcileTool) else ""
         happened = arrivals.Happened(report.happened)
-        if happened is arrivals.Happened.YES and (not content or self._result_violations(state, command, content)):
+        if happened is arrivals.Happened.YES and (not content or self._result_violations(state, about, content)):
             content = encoded_text(happened_as_told(report.content))
         evidence = sha256(content).digest()
         shown, whole, size = shown_result(content, evidence, kept)

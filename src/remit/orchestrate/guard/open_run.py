@@ -36,9 +36,9 @@ _NEVER_MS = 2**63
 
 @dataclass(slots=True)
 class Waiting:
-    """A call that waits for its result, and the id by which its host knows it."""
+    """A call that waits for its result, and the ids by which its host knows it: the first, and those of its later proposals."""
 
-    call_id: str
+    call_ids: list[str]
     command: CallTool
 
 
@@ -125,7 +125,7 @@ class OpenRun:
         elif isinstance(decision, ToolCallRefused):
             self._refuse(decision, arrival)
         elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
-            self._wait(arrival.call.call_id, self._drop(decision.command_id).command)
+            self._name(self._waiting[decision.command_id], arrival.call.call_id)
         elif isinstance(decision, AskHuman):
             self._hold(decision)
 
@@ -142,8 +142,8 @@ class OpenRun:
         known = None if call_id is None else self._settled.get((self.held.own_id(call_id), tool))
         settled = [one for (_, name), one in self._settled.items() if name == tool] if call_id is None else []
         made, late = self.state.calls.made, self.state.end.late
-        told = [one for one in (known, *settled) if one and may_be_told_again(made[one.id], late.get(one.id))]
-        return told if len(told) == 1 else []
+        told = {one.id: one for one in (known, *settled) if one and may_be_told_again(made[one.id], late.get(one.id))}
+        return [*told.values()] if len(told) == 1 else []
 
     def unallowed(self, call_id: str | None, tool: str) -> ProposedCall | None:
         """The call of a result that settles nothing, where it changes something; an undeclared tool does."""
@@ -190,19 +190,23 @@ class OpenRun:
             self._settled.pop(key, None)
 
     def _wait(self, call_id: str, command: CallTool) -> None:
-        self._waiting[command.id] = Waiting(call_id, command)
-        self._of_id.setdefault(call_id, []).append(command.id)
+        waiting = self._waiting[command.id] = Waiting([], command)
+        self._name(waiting, call_id)
         self._of_tool.setdefault(command.tool, {})[command.id] = True
 
-    def _settle(self, command_id: str) -> None:
-        settled = self._drop(command_id)
-        self._settled[settled.call_id, settled.command.tool] = settled.command
+    def _name(self, waiting: Waiting, call_id: str) -> None:
+        """Let an id name a call that waits for its result."""
+        if call_id not in waiting.call_ids:
+            waiting.call_ids.append(call_id)
+            self._of_id.setdefault(call_id, []).append(waiting.command.id)
 
-    def _drop(self, command_id: str) -> Waiting:
+    def _settle(self, command_id: str) -> None:
         waiting = self._waiting.pop(command_id)
-        same = self._of_id[waiting.call_id]
-        same.remove(command_id)
-        if not same:
-            del self._of_id[waiting.call_id]
-        del self._of_tool[waiting.command.tool][command_id]
-        return waiting
+        command = waiting.command
+        for call_id in waiting.call_ids:
+            self._settled[call_id, command.tool] = command
+            same = self._of_id[call_id]
+            same.remove(command_id)
+            if not same:
+                del self._of_id[call_id]
+        del self._of_tool[command.tool][command_id]

@@ -26,6 +26,7 @@ class Live:
         "place",
         "recovered_seq",
         "run_id",
+        "rung",
         "snapshot_seq",
         "state",
         "tracer",
@@ -52,6 +53,8 @@ class Live:
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by an earlier driver of the run; -1 where it began here.
         self.recovered_seq = -1
+        # Alarms that rang, each with the moment that had come, whatever the clock says by the time its turn is taken.
+        self.rung: dict[str, int] = {}
         # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None
 
