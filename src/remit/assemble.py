@@ -326,8 +326,8 @@ def is_ours(settings: Settings) -> bool:
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
     """What the store in the settings' folder names, also one that only has such files. Nothing is loaded or asked."""
+    from remit.backend.embedded.head_log import expect_store_in
     from remit.backend.embedded.owner.accept_store import look_at
-    from remit.backend.embedded.owner.losses import expect_store_in
 
     expect_store_in(settings.home, *FILES, QUEUES_FILE)
     return await look_at(settings.home, settings.trusted, _webhooks(settings), FILES)

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from remit.backend.folded.log import RUN, LogEntry
 from remit.backend.folded.log_copy import LogCopy
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemoryBlobs, MemorySeals
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.seals import MemorySeals
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,

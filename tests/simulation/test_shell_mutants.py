@@ -7,9 +7,9 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.journal import FoldedInbox
+from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.shared_logs import SharedLogs
-from remit.backend.memory.journal import MemoryLedger
+from remit.backend.memory.ledger import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested, RunTaken
 from remit.core.journal.codec import decode_signal

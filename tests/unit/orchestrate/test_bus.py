@@ -11,7 +11,7 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.memory.inbox import MemoryBell
+from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.codec import encode_record

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.backend.memory.inbox import MemoryLeases
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError
 from remit.core.journal.arrivals import RunStarted, RunTaken

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.seals import MemorySeals
 from remit.backend.redacted_turns import MARK
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import Happened, ModelFailed

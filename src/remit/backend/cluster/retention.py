@@ -21,7 +21,7 @@ from remit.backend.cluster.layout import (
     streams_told_of,
     token,
 )
-from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.logs.blobs import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.logs.journal import ClusterJournal
 from remit.backend.cluster.logs.leases import ClusterLeases

@@ -27,9 +27,9 @@ from remit.backend.embedded.disk.database import DATABASE, Users, connect_to_dat
 from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, disk_failure, store_unusable
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.tables import NEWEST_TURN, NOBODY, split_lineage
-from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.backend.embedded.journal_names import Journals
-from remit.backend.embedded.quotas import close_deleted
+from remit.backend.embedded.ledger import close_deleted
 from remit.backend.embedded.seals import FileSeals
 from remit.core.journal.codec import digests_in, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
@@ -272,7 +272,7 @@ class SQLiteRetention:
         for run_no, run_id in runs.items():
             seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
             lines.append(sign_deletion(signer, run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms()))
-        with closing(HeadsLog(self._home)) as log:
+        with closing(HeadsFile(self._home)) as log:
             log.append(lines)
             log.sync()
         turns = entries = 0

@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from remit.backend.memory.blobs import MemoryBlobs, MemorySeals, MemorySnapshots
-from remit.backend.memory.inbox import MemoryInbox, MemoryReceipts
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
 from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in

@@ -2,7 +2,8 @@
 
 Rule 1: a lease that is being let go is not free yet; a caller that wants its run here waits for that.
 Rule 2: a lease is let go even when the caller stops waiting.
-Rule 3: a lease that may expire is renewed RENEWALS times within its time (on a cluster the heartbeat renews, and this asks).
+Rule 3: a lease that may expire is asked for RENEWALS times within its time, which renews it; on a cluster the heartbeat
+        renews it (backend/cluster/server/link.py), and this only checks.
         One that went to another is lost: its run is put down here at once, and no turn is written under its token any more.
 """
 

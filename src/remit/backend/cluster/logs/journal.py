@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY_BYTES_MAX, EVERY_LOG, log_subject
-from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.blobs import ClusterBlobs
 from remit.backend.cluster.logs.entries import Answered, Turned
 from remit.backend.cluster.logs.log_copy import ClusterLogCopy, where
 from remit.backend.cluster.server.jetstream import JetMessage, Stored
