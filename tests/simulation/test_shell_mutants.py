@@ -30,10 +30,10 @@ from remit.orchestrate.history.fork_run import begin_fork, origin_of
 from remit.orchestrate.loop import durability, hub, in_process, offspring
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.halt_switch import Halts
-from remit.orchestrate.loop.holdings import FencedJournal, Holdings
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.run_leases import FencedJournal, RunLeases
 from remit.orchestrate.store_in_use import StoreInUse
 from remit.testing.runs import LawBroken
 from tests.simulation.laws.shells import keep_the_law
@@ -44,7 +44,7 @@ SEEDS = 400
 # One of every weather.
 DOUBLED_SEEDS = len(WEATHERS)
 
-holdings_hold = Holdings.hold
+leases_take = RunLeases.take
 hub_hear = Hub._hear
 hub_step = Hub._step
 dispatch_send = InProcessDispatch.send
@@ -135,9 +135,9 @@ def _report_quietly(self: in_process._Work, report: Report) -> None:
     self.reports.append(report)
 
 
-async def _hold_nothing(self: Holdings, run_id: str) -> Warrant:
+async def _take_nothing(self: RunLeases, run_id: str) -> Warrant:
     try:
-        return await holdings_hold(self, run_id)
+        return await leases_take(self, run_id)
     except RunHeld:
         return Warrant(1)
 
@@ -241,7 +241,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "nobody looks who holds a run": (
         "no_mutating_command_is_issued_again",
         (7,),
-        (_instead(Holdings, "hold", _hold_nothing),),
+        (_instead(RunLeases, "take", _take_nothing),),
     ),
     "a lease is forgotten": ("nothing_outlives_closing", (0,), (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (

@@ -463,7 +463,7 @@ class System(Acting):
             driver = self._hub.drivers.get(run_id)
             state = await (self._runner.state_at_rest(run_id) if driver is None else self._hub.at_rest(driver))
             # What a child asked may have been answered: while the child goes on, its parent does not rest either.
-            if state.end.ending is not None or not state.children.held or not await self._hub.settle_beneath(run_id):
+            if state.end.ending is not None or not state.children.waiting or not await self._hub.settle_beneath(run_id):
                 return state
 
     async def _check_halts(self, run_id: str) -> None:

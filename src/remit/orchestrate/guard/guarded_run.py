@@ -42,9 +42,9 @@ from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
 from remit.orchestrate.guard.shown_verdicts import shown_verdict
 from remit.orchestrate.history.custody import Custody
-from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
+from remit.orchestrate.loop.run_leases import RunLeases
 from remit.orchestrate.loop.runner import CONFLICTS_MAX, Runner
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.setup.manifests import Manifests
@@ -101,7 +101,7 @@ class GuardParts:
     """The parts that guarded runs are built on: the runner that writes their turns, their leases, their names, and the halts."""
 
     runner: Runner
-    holdings: Holdings
+    run_leases: RunLeases
     new_id: Callable[[], str]
     halts: Callable[[], HaltStanding]
     # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
@@ -138,7 +138,7 @@ def parts_beside(
     hub = post.hub
     return GuardParts(
         runner=hub.runner,
-        holdings=hub.holdings,
+        run_leases=hub.run_leases,
         new_id=manifests.new_id,
         halts=halts,
         catalogue=post.catalogue,
@@ -243,19 +243,19 @@ async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -
     try:
         return await parts.runner.start(manifest, live)
     except IllegalArrival as error:
-        await parts.holdings.let_go(run_id, live.warrant)
+        await parts.run_leases.let_go(run_id, live.warrant)
         if live.state.seq < 0:
             raise
         raise AppendConflict(run_id) from error
     except BaseException:
-        await parts.holdings.let_go(run_id, live.warrant)
+        await parts.run_leases.let_go(run_id, live.warrant)
         raise
 
 
 async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
     """The lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
     try:
-        return await parts.holdings.hold(run_id)
+        return await parts.run_leases.take(run_id)
     except RunHeld as error:
         name = "" if manifest.host is None else manifest.host.name
         message = f"run {name!r} is open as {run_id} under another guard; use another name, or end that one"
@@ -269,13 +269,13 @@ async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_
     warrant = await _held(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
-        await parts.holdings.bind(live, warrant)
+        await parts.run_leases.bind(live, warrant)
         live.moment_ms = moment_ms
         if parts.custody is not None:
             await parts.custody.expect_kept(live.state, run_id)
         _check_same(parts, live.state, manifest)
     except BaseException:
-        await parts.holdings.let_go(run_id, warrant)
+        await parts.run_leases.let_go(run_id, warrant)
         raise
     return live
 
@@ -321,9 +321,15 @@ async def go_on(parts: GuardParts, run: OpenRun) -> int:
         tracer.verdict = None
         tracer.retrace(turn, read)
         run.follow(turn)
-        if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
-            held.shown, held.shown_with = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate), held.question
+        if (
+            isinstance(turn.arrival, CallProposed)
+            and (waiting := run.waiting.get(turn.arrival.call.call_id)) is not None
+        ):
+            waiting.shown, waiting.shown_with = (
+                waiting.shown or shown_verdict(turn, tracer.verdict, tracer.gate),
+                waiting.question,
+            )
     live.tracer = tracer
-    is_fenced = live.warrant is not None and parts.holdings.may_expire
+    is_fenced = live.warrant is not None and parts.run_leases.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)
     return sum(map(len, data))
