@@ -10,13 +10,13 @@ from typing import Any
 from remit.core.journal.codec import digests_in, encode_turn, hash_turn, readable_turn
 from remit.core.journal.turn import RedactedTurn
 from remit.core.record import Record, replace
-from remit.tool.secrets.redaction import Find
+from remit.tool.secrets.redaction import FindSecrets
 
 # What stands in the place of what was taken out: a handle without a value, so that no tool is ever called with it.
 MARK = "secret:redacted#000000000000"
 
 
-def words_to_redact(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
+def words_to_redact(find: FindSecrets, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
     """What is to be taken out of a turn and of the long texts that it refers to, in the order it was found."""
     values: dict[str, None] = {}
     for text in _texts_in(readable_turn(data)):

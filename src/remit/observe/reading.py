@@ -61,7 +61,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.results.proven_effects import contradicted_by
 from remit.kernel.state import RunState, pinned, standing_at
 from remit.observe.fact import Fact, FactKind
-from remit.observe.places import Places, beginning, gave, places_of, vote_words
+from remit.observe.node_names import Places, beginning, gave, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
     FAILED,

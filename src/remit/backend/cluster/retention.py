@@ -53,7 +53,7 @@ from remit.core.record import Record, digest_of, replace
 from remit.core.regex import regex
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
+from remit.tool.secrets.redaction import FindSecrets, finder_of
 from remit.wire.subjects import LOOPS_BUCKET
 
 # Names that stand in a subject as they are, which those of runs do.
@@ -328,7 +328,7 @@ class ClusterRedactions:
             done = [await self._redact_run(member, values, said) for member in runs]
         return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
 
-    async def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+    async def _found(self, runs: Iterable[str], find: FindSecrets) -> tuple[str, ...]:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in await self._kept.journal.read(run_id):

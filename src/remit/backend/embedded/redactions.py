@@ -23,7 +23,7 @@ from remit.core.journal.storage import Redacted
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
+from remit.tool.secrets.redaction import FindSecrets, finder_of
 
 _TURNS = "SELECT turn_no, seq, data FROM turns WHERE run_no = ? ORDER BY seq"
 _WRITE = "UPDATE turns SET data = ? WHERE turn_no = ?"
@@ -51,7 +51,7 @@ class SQLiteRedactions:
         """
         return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), covered(why))
 
-    def _redact(self, run_id: str, find: Find, by: str, why: str) -> Redacted:
+    def _redact(self, run_id: str, find: FindSecrets, by: str, why: str) -> Redacted:
         with (
             self._retention.cleaning() as connection,
             self._retention.held_family(connection, run_id, what="redacted") as runs,
@@ -71,7 +71,7 @@ class SQLiteRedactions:
             is_cleared = self._clear(connection)
         return Redacted(len(runs), turns, texts, is_cleared)
 
-    def _found(self, connection: sqlite3.Connection, runs: Iterable[int], find: Find) -> tuple[str, ...]:
+    def _found(self, connection: sqlite3.Connection, runs: Iterable[int], find: FindSecrets) -> tuple[str, ...]:
         """What is to be taken out, the longest first, so that no part of it is left."""
         values: dict[str, None] = {}
         for run_no in runs:

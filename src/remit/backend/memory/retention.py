@@ -22,7 +22,7 @@ from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpe
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
+from remit.tool.secrets.redaction import FindSecrets, finder_of
 
 
 class Kept(Protocol):
@@ -309,7 +309,7 @@ class MemoryRedactions:
             done = [self._redact_run(member, values, said, self._signer) for member in runs]
         return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
 
-    def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+    def _found(self, runs: Iterable[str], find: FindSecrets) -> tuple[str, ...]:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in self._kept.journal.turns_of(run_id):

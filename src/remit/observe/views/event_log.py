@@ -39,7 +39,7 @@ from remit.core.work.graph import Ask, Sees
 from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.fact import Fact, FactKind
-from remit.observe.places import places_of
+from remit.observe.node_names import places_of
 from remit.observe.reading import Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, PerformedStep, StepKind
 from remit.observe.views.execution import attempt_of, offered_tools

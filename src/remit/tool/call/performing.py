@@ -67,7 +67,7 @@ class Permit:
 
 
 # Raises where a call may not begin any more; it is told whether the call had to wait. Gives leave that may go stale, or None.
-Gate: TypeAlias = Callable[[bool], Awaitable[Permit | None]]
+PermitGate: TypeAlias = Callable[[bool], Awaitable[Permit | None]]
 
 
 class Attempt:
@@ -95,7 +95,7 @@ class Attempt:
         arguments: JsonObject | str,
         key: str,
         vault: Vault = NO_SECRETS,
-        gate: Gate | None = None,
+        gate: PermitGate | None = None,
         metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool

@@ -22,7 +22,7 @@ PATTERN_UNKNOWN = "PATTERN_UNKNOWN"
 ANY_KIND = "any"
 
 # Gives what is to be taken out of a text.
-Find: TypeAlias = Callable[[str], Iterable[str]]
+FindSecrets: TypeAlias = Callable[[str], Iterable[str]]
 
 # So much of a value at the edge of a text is no chance: values often begin alike, as addresses and keys do. Half of a value
 # that is shorter than twice that.
@@ -105,7 +105,7 @@ def forms_of(value: str) -> Iterator[str]:
         yield from (plain, plain.replace("+", "-").replace("/", "_"))
 
 
-def finder_of(text: str, kind: str = "") -> Find:
+def finder_of(text: str, kind: str = "") -> FindSecrets:
     """Who finds what is to be taken out of texts: a text in each of its forms, or every secret of a kind, or of any."""
     if text:
         forms = tuple(forms_of(text))

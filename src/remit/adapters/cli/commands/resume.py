@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.answers.attendance import attended
 from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
 from remit.adapters.cli.arguments.inputs import wrong_usage
-from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, FullOption, keyboard_user
 from remit.adapters.cli.commands.runs import asked_in
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps, caught_up
@@ -39,7 +39,7 @@ def resume(
         ),
     ] = False,
     by: ByWhom = "",
-    full: Full = False,
+    full: FullOption = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -20,7 +20,7 @@ from remit.adapters.cli.arguments.options import (
     LOCAL,
     NO_SAMPLING,
     CommonOptions,
-    Full,
+    FullOption,
     RoleName,
     SamplingOptions,
     keyboard_user,
@@ -124,7 +124,7 @@ def run(
         str, Parameter(converter=person_said, help="For whom it runs; without it the user of the operating system.")
     ] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
-    full: Full = False,
+    full: FullOption = False,
     told: ToldOptions = NOTHING_TOLD,
     sampling: SamplingOptions = NO_SAMPLING,
     pattern: PatternOptions = NO_OPTIONS,

@@ -28,7 +28,7 @@ from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
 from remit.observe.fact import Fact, FactKind
 from remit.observe.figures import duration
-from remit.observe.places import Places, beginning, gave, percent, places_of
+from remit.observe.node_names import Places, beginning, gave, percent, places_of
 from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, PerformedStep, StepKind
