@@ -33,7 +33,7 @@ from remit.orchestrate.executors.reports import (
     ToolBroke,
     ToolSaid,
 )
-from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, received, redacted
+from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, received, masked
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import Tool, tool
@@ -440,7 +440,7 @@ def said(text: str, **arguments: Any) -> ModelSaid:
 
 @pytest.mark.parametrize(("report", "clean"), OF_A_TOOL)
 def test_every_text_of_a_report_is_redacted(report: Report, clean: Report) -> None:
-    assert redacted(report, VAULT) == clean
+    assert masked(report, VAULT) == clean
 
 
 @pytest.mark.parametrize(("report", "clean"), OF_A_TOOL)

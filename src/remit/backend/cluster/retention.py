@@ -35,7 +35,7 @@ from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog
 from remit.backend.memory.retention import has_ended_before, held_family, proven, refuse_open_parent
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
 from remit.core.journal.ended import ended_at_ms
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
@@ -53,7 +53,6 @@ from remit.core.record import Record, digest_of, replace
 from remit.core.regex import regex
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import FindSecrets, finder_of
 from remit.wire.subjects import LOOPS_BUCKET
 
 # Names that stand in a subject as they are, which those of runs do.

@@ -16,14 +16,13 @@ from pathlib import Path
 from remit.backend.embedded.blobs import TEXT
 from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.retention import SQLiteRetention, transaction
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.journal.storage import Redacted
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import FindSecrets, finder_of
 
 _TURNS = "SELECT turn_no, seq, data FROM turns WHERE run_no = ? ORDER BY seq"
 _WRITE = "UPDATE turns SET data = ? WHERE turn_no = ?"

@@ -14,7 +14,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
@@ -22,7 +22,6 @@ from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpe
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import FindSecrets, finder_of
 
 
 class Kept(Protocol):

@@ -166,7 +166,7 @@ class InProcessDispatch:
             work.driver = asyncio.current_task()
         try:
             report = await executor(sender, command)
-            if self.vault.redactor.names:
+            if self.vault.masker.names:
                 report = received(report, self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
