@@ -230,7 +230,7 @@ async def back_up(settings: Settings, to: Path) -> int:
             return finish()
 
 
-async def restored(settings: Settings, folder: Path) -> "StoreCopied":
+async def restore_store(settings: Settings, folder: Path) -> "StoreCopied":
     """Write all that a backup holds into the store of the settings, which may be a cluster."""
     from remit.backend.embedded.backup import restore_beside
 

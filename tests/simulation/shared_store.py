@@ -71,7 +71,7 @@ class Lease(Record):
     until_s: float = 0.0
 
 
-class GuardParts:
+class Ground:
     """What outlives every process."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 class SharedStore(FoldedStore):
     """The store as one process has it open."""
 
-    def __init__(self, ground: GuardParts, process: str, pause: Pause, lease_ms: int = 0) -> None:
+    def __init__(self, ground: Ground, process: str, pause: Pause, lease_ms: int = 0) -> None:
         self.ground = ground
         self.process = process
         self.pause = pause

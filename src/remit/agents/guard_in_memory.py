@@ -14,7 +14,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject
 from remit.core.run.halt import NOTHING_HALTED, HaltStanding
 from remit.orchestrate.guard.guard import Guard
-from remit.orchestrate.guard.guarded_run import GuardParts
+from remit.orchestrate.guard.guard_parts import GuardParts
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.run_leases import RunLeases
 from remit.orchestrate.loop.runner import Runner

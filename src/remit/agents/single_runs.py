@@ -25,7 +25,8 @@ from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
 from remit.core.run.signals import UserSignal, none_of
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
+from remit.orchestrate.exchange.exchange import Exchange
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING

@@ -404,7 +404,7 @@ class System(Acting):
         self._expect_scope(Scope.START, "guard")
         # Only those who guard other people's agents pay for the protocol.
         from remit.orchestrate.guard.guard import Guard
-        from remit.orchestrate.guard.guarded_run import parts_beside
+        from remit.orchestrate.guard.guard_parts import parts_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
         return Guard(parts_beside(self._post, self._manifests, halts, begin, self.principal, self._expect_open))

@@ -33,7 +33,7 @@ from remit.orchestrate.executors.reports import (
     ToolBroke,
     ToolSaid,
 )
-from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, received, masked
+from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, masked, received
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import Tool, tool

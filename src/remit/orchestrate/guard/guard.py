@@ -41,8 +41,9 @@ from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.authority.intake import check_intake
 from remit.kernel.state import pinned
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, go_on, manifest_of, taken_run
-from remit.orchestrate.guard.host_orders import granted, taken_orders
+from remit.orchestrate.guard.begin_run import GUARD_RUN_OPEN, go_on, manifest_of, take_run
+from remit.orchestrate.guard.guard_parts import GuardParts
+from remit.orchestrate.guard.host_orders import take_orders, use_grant
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import (
@@ -222,7 +223,7 @@ class Guard:
         manifest = await manifest_of(self._parts, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         check_halts(self._parts.halts(), scopes_over(manifest), f"run {name!r} was not begun")
-        live, is_new = await taken_run(self._parts, manifest, moment_ms)
+        live, is_new = await take_run(self._parts, manifest, moment_ms)
         run = OpenRun(live, manifest.request.tenant_id, size_bytes)
         self._runs.open(name, run)
         if not is_new:
@@ -272,7 +273,7 @@ class Guard:
         elif "arguments" in shown:
             shown["arguments"] = self._filled(run, shown["arguments"])
         if (asked_now := run.waiting.get(call_id)) is not None:
-            shown = {**asked_now.showing(shown, state), **await granted(self._runner, run, asked_now)}
+            shown = {**asked_now.showing(shown, state), **await use_grant(self._runner, run, asked_now)}
         return {"id": call_id, **shown}
 
     async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
@@ -298,7 +299,7 @@ class Guard:
             return {"id": call_id, **shown}
         call_id = call_id or waiting.call_id
         run.waiting.know_as(call_id, waiting)
-        shown = {"id": call_id, **waiting.showing(shown, run.state), **await granted(self._runner, run, waiting)}
+        shown = {"id": call_id, **waiting.showing(shown, run.state), **await use_grant(self._runner, run, waiting)}
         return shown if call_id == waiting.call_id else {**shown, "held_as": waiting.call_id}
 
     async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:
@@ -385,7 +386,7 @@ class Guard:
         """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""
         await self._pass_time(run, moment_in(operation))
         self._runs.charge(name, run, size_of(operation.get("orders")))
-        return {**_DONE, **await taken_orders(operation, self._parts, run.live)}
+        return {**_DONE, **await take_orders(operation, self._parts, run.live)}
 
     async def _approved(self, run: OpenRun, call_id: str, waiting: WaitingCall, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""

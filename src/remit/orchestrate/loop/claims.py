@@ -1,4 +1,6 @@
-"""Claims: whether a call that changes something has begun, or was taken back before it could.
+"""Claims of one process: whether a call that changes something has begun, or was taken back before it could.
+
+Workers on a cluster hold the same to the last word that is stored about a call: `claim_outcome` in core/journal/queued.py.
 
 Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more, and one
         that was claimed is performed by no other, unless it is safe to repeat.

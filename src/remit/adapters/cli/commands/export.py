@@ -76,11 +76,11 @@ def bring(
         expect_did(key)
 
     async def take() -> None:
-        from remit.assemble_wire import imported_run, restored
+        from remit.assemble_wire import imported_run, restore_store
 
         for file in files:
             if is_folder(file):
-                copied = await restored(common.settings(), file)
+                copied = await restore_store(common.settings(), file)
                 if terminal.is_json:
                     terminal.values(copied)
                 else:

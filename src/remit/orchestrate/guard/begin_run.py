@@ -1,4 +1,4 @@
-"""Guarded runs: the parts they are built on, how one begins, and how one is gone on with after a crash.
+"""How a guarded run begins, and how one is gone on with after a crash.
 
 Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
 Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
@@ -11,9 +11,7 @@ Rule 5: a run that brings no boundary has GUARDED: no effect needs a person for 
         A boundary without options of the gate has the standard ones, because the guard is the gate.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 from remit.core.clipped import SHOWN_CHARS_MAX
@@ -28,29 +26,21 @@ from remit.core.limits.profiles import GUARDED, boundary_named
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.halt import HaltStanding
 from remit.core.run.lineage import derived_id
 from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
-from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
-from remit.core.run.signals import UserSignal
+from remit.core.run.principal import LOCAL, person_for, tenant_for
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.guard.guard_parts import GuardParts
 from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
 from remit.orchestrate.guard.shown_verdicts import shown_verdict
-from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
-from remit.orchestrate.loop.run_leases import RunLeases
-from remit.orchestrate.loop.runner import CONFLICTS_MAX, Runner
-from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.manifests import Manifests
-from remit.orchestrate.tenants.policies import Policies
+from remit.orchestrate.loop.runner import CONFLICTS_MAX
 from remit.provenance.gate import prompts_of
-from remit.tool.secrets.vault import NO_SECRETS
 
 GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 
@@ -89,71 +79,6 @@ _WALL_CLOCK_MS = 315_360_000_000
 # One place: the agent stays there until it says that it is done.
 HOST_GRAPH = Graph("guard", "host", (Node("host", NodeKind.HOST), *TERMINALS), (Edge("host", "done"),), EXITS)
 
-Begin = Callable[[Manifest, Callable[[Manifest], Awaitable[Live]]], Awaitable[Live]]
-
-
-async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Live]]) -> Live:
-    return await begin(manifest)
-
-
-@dataclass(frozen=True)
-class GuardParts:
-    """The parts that guarded runs are built on: the runner that writes their turns, their leases, their names, and the halts."""
-
-    runner: Runner
-    run_leases: RunLeases
-    new_id: Callable[[], str]
-    halts: Callable[[], HaltStanding]
-    # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
-    catalogue: Catalogue | None = None
-    # Drops a run that has ended, where it could not be looked at any more.
-    forget: Callable[[str], Awaitable[object]] | None = None
-    # Begins a run within the quotas of its tenant.
-    begin: Begin = _as_it_is
-    # Refuses an answer that the queue of its question does not hear.
-    check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
-    # Lets runs hear what was left for them in the inbox.
-    hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
-    # Calls back whenever something may have been left there, as long as the listener wants that.
-    attend: Callable[[Callable[[], Awaitable[None]], Callable[[], bool]], asyncio.Task[None]] | None = None
-    check_name: Callable[[str, str], None] = NO_SECRETS.check_name
-    custody: Custody | None = None
-    owner: str = ""
-    # For whom runs are guarded, and what says which boundary holds for them.
-    principal: Principal = LOCAL
-    policies: Policies | None = None
-    # Raises where the system that runs are guarded in was closed.
-    expect_open: Callable[[], None] = lambda: None
-
-
-def parts_beside(
-    post: Post,
-    manifests: Manifests,
-    halts: Callable[[], HaltStanding],
-    begin: Begin,
-    principal: Principal,
-    expect_open: Callable[[], None],
-) -> GuardParts:
-    """The parts of guarded runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
-    hub = post.hub
-    return GuardParts(
-        runner=hub.runner,
-        run_leases=hub.run_leases,
-        new_id=manifests.new_id,
-        halts=halts,
-        catalogue=post.catalogue,
-        begin=begin,
-        check_answer=post.check_answer,
-        hear=post.hear_for,
-        attend=post.attend,
-        check_name=manifests.vault.check_name,
-        custody=hub.custody,
-        owner=manifests.owner,
-        principal=principal,
-        policies=manifests.policies,
-        expect_open=expect_open,
-    )
-
 
 async def manifest_of(
     parts: GuardParts,
@@ -189,7 +114,7 @@ async def manifest_of(
     return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
 
 
-async def taken_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
+async def take_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
     """The run of this name and tenant, held here from now on, and whether it has just begun: an open one is gone on with."""
     passed: dict[str, None] = {}
     while len(passed) < CONFLICTS_MAX:
