@@ -252,7 +252,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "a place is taken from a run that is about to begin": (
         "journals_add_up",
         (10, 33, 39),
-        (_instead(SharedLogs, "_is_forestalled", _always),),
+        (_instead(SharedLogs, "_forestall", _always),),
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",

@@ -16,6 +16,7 @@ from tests.tidy.source import FUNCTION, PACKAGE, ROOT, Source, expect_none, sour
 
 TITLE = "## To add something, touch these"
 ANSWERS = "## Where is the answer"
+MEANINGS = "## Words with more than one meaning"
 PORTS = "## Where a backend has its ports"
 CODE = re.compile(r"`([^`]+)`")
 TREE = re.compile(r"```text\n(.*?)```", re.DOTALL)
@@ -273,8 +274,8 @@ def test_a_port_that_is_filed_elsewhere_is_found() -> None:
 
 
 def test_the_architecture_is_read_in_ten_minutes() -> None:
-    """At 220 words a minute. The rows of the map, of ports, and those that answer one question each, are looked up, not read."""
-    parts = [architecture().partition(title)[2].partition("\n## ")[0] for title in (ANSWERS, PORTS)]
+    """At 220 words a minute. The rows of the map, of ports, of words with two meanings and of answers are looked up."""
+    parts = [architecture().partition(title)[2].partition("\n## ")[0] for title in (MEANINGS, ANSWERS, PORTS)]
     looked_up = [
         *lines_of_rows(architecture()),
         *(line for part in parts for line in part.splitlines() if line.startswith("|")),

@@ -47,7 +47,23 @@ SIBLINGS: tuple[frozenset[str], ...] = (
 # A command is named as people type it, even where a library has that name.
 COMMANDS = "adapters/cli/commands"
 # Words that mean more than one thing here (the glossary of ARCHITECTURE.md says which): none is the whole name of a file.
-AMBIGUOUS = frozenset({"envelope", "key", "keys", "policy", "proposals", "replica", "trust", "wire"})
+AMBIGUOUS = frozenset(
+    {
+        "chunks",
+        "envelope",
+        "events",
+        "key",
+        "keys",
+        "place",
+        "places",
+        "policy",
+        "proposals",
+        "redaction",
+        "replica",
+        "trust",
+        "wire",
+    }
+)
 # Base names that occur twice with two meanings, each with why it may. Shrinks only.
 REPEATED: dict[str, str] = {
     "checkup": "the records of a check-up, and the check-up of each store",

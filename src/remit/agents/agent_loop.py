@@ -215,7 +215,7 @@ class AgentLoop:
 
     @contextmanager
     def _entries_for(self, exchange: Exchange) -> Iterator[dict[str, str]]:
-        """What an exchange takes along; where it does not begin, the next one does."""
+        """Lend the entries that wait to an exchange; where it does not begin, the next one gets them."""
         entries, self._entries = self._entries, {}
         try:
             yield entries

@@ -57,7 +57,7 @@ class GuardInMemory:
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives that waits for nothing; one that waits all the same is a bug."""
+    """Run a coroutine that waits for nothing and give its result; one that waits all the same is a bug."""
     try:
         work.send(None)
     except StopIteration as done:

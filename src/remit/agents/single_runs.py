@@ -187,7 +187,7 @@ class SingleRuns(Generic[T]):
         return self._open[run_id]
 
     def _equipped(self, system: System, session_id: str, kit_for: KitFor) -> tuple[Kit, Listener]:
-        """What a call works with, and a listener that keeps it until it has ended."""
+        """Make the kit of a call, and a listener that keeps the call until its run has ended."""
         kit, listener = kit_for(system)
         call = _Call(kit, session_id)
 

@@ -328,7 +328,7 @@ class DocumentIndex:
 
 
 def found_among(documents: Sequence[Document], query: str) -> tuple[Candidate, ...]:
-    """What is found for a query in these documents alone. Their index is made for it and closed behind it."""
+    """Search these documents alone for a query, in an index that is made for it and closed behind it."""
     with DocumentIndex() as index:
         index.add(documents)
         return index.retrieve(query)

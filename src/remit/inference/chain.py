@@ -88,7 +88,7 @@ class ChainEngine:
         return await self.first_served(lambda member, ear: member.infer(request, ear.before(on_chunk)))
 
     async def first_served(self, ask: AskMember) -> ModelResult:
-        """What asking comes to with the first member that serves. `ask` is given one after the other."""
+        """Ask the members one after the other; gives the result of the first that serves."""
         faults: list[tuple[str, EngineFault]] = []
         # Sorting keeps the order of equals: those who rest stand behind those who do not.
         for member, breaker in sorted(zip(self._members, self._breakers, strict=True), key=_rests):

@@ -91,8 +91,8 @@ class RunClock:
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
-    # What is known of the waiting while children are held; and how much of the time that the clock stood is merely
-    # supposed to have been waiting, since the child did not say.
+    # What is known of the waiting while children wait; and the stopped time that is assumed to be waiting because a child
+    # reported none.
     standstill: Standstill | None = None
     supposed_ms: int = 0
 

@@ -105,7 +105,7 @@ class ClusterHeadLog(FoldedHeadLog):
         return await self._heads.deletion(run_id)
 
 
-class Kept(Protocol):
+class StoredParts(Protocol):
     """What a store on JetStream holds of its runs."""
 
     link: Link
@@ -123,7 +123,7 @@ class Kept(Protocol):
 class ClusterRetention:
     """Removes runs and texts."""
 
-    def __init__(self, kept: Kept, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._now_ms = now_ms
 
@@ -307,7 +307,7 @@ class ClusterRetention:
 class ClusterRedactions:
     """Takes words out of runs."""
 
-    def __init__(self, kept: Kept, retention: ClusterRetention, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, retention: ClusterRetention, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._retention = retention
         self._now_ms = now_ms

@@ -253,7 +253,7 @@ def _syncing(home: Path) -> Check:
 
 
 def sync_us(folder: Path) -> int:
-    """How many microseconds fdatasync takes on this file system, in the middle of several goes."""
+    """Measure fdatasync on this file system with a file of its own: the median of several goes, in microseconds."""
     path = folder / f".remit-sync-{secrets.token_hex(8)}"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""The store over logs, one class for each of its ports: whatever is asked of it is answered from what the logs come to."""
+"""The store over logs, one class for each of its ports, answered from the folded logs (log_copy.py)."""
 
 from collections.abc import Sequence
 from typing import Protocol, Unpack

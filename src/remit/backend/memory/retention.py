@@ -24,7 +24,7 @@ from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
 
 
-class Kept(Protocol):
+class StoredParts(Protocol):
     """What a store in memory holds of its runs."""
 
     @property
@@ -171,7 +171,7 @@ def has_ended_before(journal: MemoryJournal, run_id: str, at_ms: int) -> bool:
 class MemoryRetention:
     """Removes runs and texts from one store."""
 
-    def __init__(self, kept: Kept, leases: Driving, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, leases: Driving, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._leases = leases
         self._signer = signer
@@ -284,7 +284,7 @@ def _driven(run_id: str, root_id: str, what: str) -> StoreUnusable:
 class MemoryRedactions:
     """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
 
-    def __init__(self, kept: Kept, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._leases = leases
         self._signer = signer

@@ -34,7 +34,7 @@ STEPS_MAX = 4_000_000
 KEPT_MAX = 500_000
 # The same for llguidance: so many alternatives at one place take some seconds, twice as many over a minute.
 ITEMS_MAX = 1_000
-# For a translation, entries at one place squared, times bytes of the text: so much takes llguidance up to ten seconds.
+# For a translation, entries at one place squared, times bytes of the text: llguidance needs up to ten seconds for this much.
 TRANSLATED_WORK_MAX = 500_000_000
 # Longer answers are beyond what any local model generates; reading so much takes about a second.
 TEXT_CHARS_MAX = 200_000

@@ -134,7 +134,7 @@ class _Clock:
         self._is_paused = self._has_ended = False
 
     def turned(self, at_ms: int) -> int:
-        """How long it has run since the turn before."""
+        """Move the clock to a turn; gives how long the run has worked since the turn before."""
         before_ms, self._turned_ms = self._turned_ms, at_ms
         if before_ms < 0:
             self._counted_ms = at_ms
@@ -163,7 +163,7 @@ class _Clock:
                 self._has_ended = True
 
     def looked_at(self, at_ms: int, facts: Iterable[Fact]) -> int:
-        """What of a standstill was no waiting, once it is over."""
+        """Follow the standstill of a turn; gives what of it was no waiting, once it is over."""
         standstill, self._standstill = self._standstill, None
         worked_ms = 0
         if self._held:

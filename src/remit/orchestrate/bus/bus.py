@@ -432,7 +432,7 @@ class _Pieces:
         self._next: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def is_next(self, piece: AnswerPiece) -> bool:
-        """Whether a piece follows the one before it; a listener that comes in the middle of an answer hears it from there on."""
+        """Take note of a piece; False where one before it was lost. A listener that comes late hears the rest of an answer."""
         run_id, at = piece.whose.run_id, (piece.seq, piece.number)
         if piece.number and self._next.get(run_id, at) != at:
             return False

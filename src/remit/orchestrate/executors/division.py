@@ -164,7 +164,7 @@ class DividedWork:
         return performers
 
     async def _claim(self, hub: Hub, run_id: str, command_id: str) -> bool:
-        """Whether a call that is performed here may begin."""
+        """Claim a call that is performed here; False where it may not begin."""
         driver = hub.drivers.get(run_id)
         command = None if driver is None else driver.live.state.commands.open.get(command_id)
         is_repeatable = driver is not None and command is not None and is_safe_to_repeat(driver.live.state, command)

@@ -66,7 +66,7 @@ class ToolExecutor:
         return (*self._given_up, *[call for late, call in self._left.items() if not late.done()])
 
     async def close(self) -> None:
-        """Wait for no call any longer that was abandoned: its thread goes on, and what it comes to is told to no run."""
+        """Stop waiting for calls that were abandoned: their threads go on, and their results are dropped."""
         self._given_up += self.abandoned
         left = [late for late in self._left if not late.done()]
         for late in left:
@@ -143,7 +143,7 @@ class ToolExecutor:
         return None
 
     async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
-        """What the tool is called with, its handles filled in; or why it is not called."""
+        """Fill in the handles of the arguments; gives these, or the report why the tool is not called."""
         command, resources = errand.command, self._resources
         text = command.arguments if type(command.arguments) is str else await resources.text(command.arguments)
         arguments: JsonObject = kept_value(text)

@@ -207,7 +207,7 @@ class Sealer:
         return _Look(scope, shown, has_all, CHARS_MIN, scope.plain)
 
     def _scope(self, name: str) -> _Scope:
-        """What is known in a family: a run, those beneath it and those that it was tried again as."""
+        """Load the handles of a family, once: of a run, those beneath it and those that it was tried again as."""
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = _Scope(name)

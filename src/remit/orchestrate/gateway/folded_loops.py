@@ -44,7 +44,7 @@ class FoldedLoop:
             yield step.turn
 
     async def with_texts(self, make: Callable[[TextOf], T]) -> T:
-        """What is made of the run with every long text that it asks for in full."""
+        """Make something of the run with texts, after every long text that it asks for was read in full."""
         wanted: list[Text] = []
 
         def noted(text: Text) -> str:

@@ -442,7 +442,7 @@ def _broke(op: str, name: str, error: Exception, run: OpenRun | None) -> Request
 
 
 def _answered_late(run: OpenRun, call_id: str, *, approve: bool) -> JsonObject:
-    """What is said to an answer that comes after the run was stopped."""
+    """Drop a call that is refused after its run was stopped; raises RUN_STOPPED for a yes."""
     if approve:
         message = (
             f"call {call_id!r} cannot be approved, since the run was stopped: {run.state.end.message}; end the run"

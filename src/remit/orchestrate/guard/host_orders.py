@@ -106,7 +106,7 @@ def _shown(tracer: Tracer) -> JsonObject:
 
 
 async def use_grant(runner: Runner, run: OpenRun, waiting: WaitingCall) -> JsonObject:
-    """What a standing grant makes of a call that is held: it may be made at once. Nothing where none covers it."""
+    """Approve a waiting call by a standing grant; gives the verdict that allows it, empty where no grant covers it."""
     report = None if runner.grants is None else await runner.grants(run.state)
     if not isinstance(report, PersonApproved) or report.command_id != waiting.question.id:
         return {}

@@ -181,7 +181,7 @@ class Archive:
             return None
 
     async def _stands(self, history: History) -> RunState:
-        """How a run stands with its children: it waits for what they ask now, and stands still for what halts them."""
+        """Fold a run and look at its children: it waits for what they ask now, and stands still for what halts them."""
         state = fold(history)
         if state.children.waiting and state.end.ending is None:
             halt = await halted_beneath(state, self._alone)

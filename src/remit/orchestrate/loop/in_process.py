@@ -289,7 +289,7 @@ class InProcessDispatch:
         return type(command) in self.carried
 
     async def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
-        """Whether a call that changes something may begin; False where it was revoked, or has begun, here or elsewhere.
+        """Claim a call that changes something; False where it was revoked, or has begun, here or elsewhere.
 
         One that is safe to repeat may begin although it has begun before.
         """
@@ -307,7 +307,7 @@ class InProcessDispatch:
         return await self._shared.claim(run_id, command_id, attempt=attempt) is Claimed.GRANTED
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call will certainly not be made; False where it has begun.
+        """Take a call back, so that it is certainly not made; False where it has begun.
 
         Where workers perform calls, each of them claims what it begins for all to see, so it need not have been sent here.
         """
@@ -345,13 +345,13 @@ class InProcessDispatch:
         return await self._broken(live, command, why)
 
     async def _broken(self, live: Live, command: Command, why: str) -> Report:
-        """What is reported of a command that broke: a call that could still be revoked has certainly not begun."""
+        """Revoke a command that broke and give its report: a call that could still be revoked has certainly not begun."""
         if isinstance(command, CallTool) and command.mutating and await self.revoke(live.run_id, command.id):
             return not_called(command, why)
         return report_of_broken(command, why)
 
     async def _called_off(self, work: _Work, live: Live, command: Command) -> Report | None:
-        """What is reported of a command that a halt called off; None where none did.
+        """Revoke a command that a halt called off and give its report; None where no halt did.
 
         What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
         nothing: the run pauses first, so that no person is asked about it before the halt is lifted.

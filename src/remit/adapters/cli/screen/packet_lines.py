@@ -251,7 +251,7 @@ def _cut(text: str, chars_max: int) -> str:
 
 
 def _rest(asked: Approval, chars_max: int) -> Line:
-    """Where all of a question can be seen of which something was cut."""
+    """The command that shows a question in full, where its text was cut."""
     texts = [json_line(value) for value in (*([asked.answer] if asked.answer else []), *asked.arguments.values())]
     is_cut = chars_max > 0 and (len(asked.question) > NOTE_CHARS_MAX or any(len(text) > chars_max for text in texts))
     return ((f"  all of it: remit approvals {asked.id}", Ink.FAINT),) if is_cut else ()

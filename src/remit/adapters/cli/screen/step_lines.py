@@ -106,7 +106,7 @@ class WorkTeller:
                 yield _line(ASKED, self._replica(step), "")
 
     def _ended(self, step: PerformedStep, *, is_replica: bool) -> Iterator[Line]:
-        """What came of a child: of a replica, or of one that did not give a step its output."""
+        """Count a child that failed and give its line: of a replica, or of one that did not give a step its output."""
         name = self._replica(step) if is_replica else self._step or step.name
         if step.status != ANSWERED_STATUS:
             self._failed += is_replica

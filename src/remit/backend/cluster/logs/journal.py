@@ -137,7 +137,7 @@ class ClusterJournal:
         return max(after, last)
 
     def _claims(self, run_id: str, listing: RunListing | None) -> list[JetMessage]:
-        """What a run takes together with its first turn; raises SessionConflict or QuotaConflict where it cannot."""
+        """Make what takes the place and the quota of a run with its first turn; raises SessionConflict or QuotaConflict."""
         if listing is None:
             return []
         log_copy, claims = self._log_copy, []

@@ -58,7 +58,7 @@ class KeyedClient(Client):
             self._auth_configured = True
 
     def sign(self, nonce: str) -> bytes:
-        """What a server wants to see; the key is read when one asks."""
+        """Sign what a server sends to see who connects; the key is read when a server asks."""
         assert self._signer is not None, "only a client with a key is asked"
         signer = self._signer()
         self._public_nkey = nkey_of(signer.did)

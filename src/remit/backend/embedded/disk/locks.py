@@ -65,7 +65,7 @@ class FileLocks:
                 self._lock(fcntl.F_UNLCK, _position(run_id))
 
     def is_held(self, run_id: str) -> bool:
-        """Whether a run is held; a system that cannot tell has to try."""
+        """Whether a run is held. Where the system cannot tell, its lock is taken and let go again."""
         with self._mutex:
             if run_id in self._held:
                 return True
