@@ -34,7 +34,7 @@ from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog
-from remit.backend.memory.retention import has_ended_before, held_family, proven, refuse_open_parent
+from remit.backend.memory.retention import has_ended_before, hold_family, proven, refuse_open_parent
 from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
 from remit.core.journal.ended import ended_at_ms
@@ -135,7 +135,7 @@ class ClusterRetention:
         if not journal.turns_of(run_id):
             return Removed()
         await refuse_open_parent(journal, run_id, kept.journal.firsts_of, self._last_turns)
-        async with held_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
+        async with hold_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
         unneeded = self._spared(mentioned - await self._mentioned_by(journal.every_run()))
@@ -319,7 +319,7 @@ class ClusterRedactions:
         kept.link.expect_may_remove()
         await kept.log_copy.refresh()
         journal, firsts_of = kept.log_copy.journal, kept.journal.firsts_of
-        async with held_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
+        async with hold_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

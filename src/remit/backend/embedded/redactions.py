@@ -53,7 +53,7 @@ class SQLiteRedactions:
     def _redact(self, run_id: str, find: FindSecrets, by: str, why: str) -> Redacted:
         with (
             self._retention.cleaning() as connection,
-            self._retention.held_family(connection, run_id, what="redacted") as runs,
+            self._retention.hold_family(connection, run_id, what="redacted") as runs,
         ):
             values = self._found(connection, runs, find)
             if not values:

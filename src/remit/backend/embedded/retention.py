@@ -166,7 +166,7 @@ class SQLiteRetention:
             parent_id = parent_in(found[1], listed=found[0])
             if _goes_on(connection, Journals(connection), parent_id):
                 raise ParentOpen(run_id, parent_id)
-            with self.held_family(connection, run_id, what="deleted") as runs:
+            with self.hold_family(connection, run_id, what="deleted") as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
@@ -184,7 +184,7 @@ class SQLiteRetention:
         )
 
     @contextmanager
-    def held_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
+    def hold_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
         """A run and all beneath it, the deepest first, every one of them held; `what` cannot be done where one is driven."""
         taken: dict[int, str] = {}
         try:

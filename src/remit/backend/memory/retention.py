@@ -96,10 +96,10 @@ def readers(journal: MemoryJournal) -> tuple[FirstsOf, Backwards]:
 
 
 @asynccontextmanager
-async def held_family(
+async def hold_family(
     journal: MemoryJournal, leases: Holding, run_id: str, firsts_of: FirstsOf, *, what: str
 ) -> AsyncIterator[tuple[str, ...]]:
-    """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
+    """Hold the leases of a run and of all beneath it; gives their names, the deepest first. STORE_BUSY where one is driven."""
     taken: dict[str, int] = {}
     try:
         # A run that is held begins no more children, so what is beneath those that are held is all there is.
@@ -184,7 +184,7 @@ class MemoryRetention:
             return Removed()
         firsts_of, backwards = readers(journal)
         await refuse_open_parent(journal, run_id, firsts_of, backwards)
-        async with held_family(journal, self._leases, run_id, firsts_of, what="deleted") as runs:
+        async with hold_family(journal, self._leases, run_id, firsts_of, what="deleted") as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -300,7 +300,7 @@ class MemoryRedactions:
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
         firsts_of, _ = readers(self._kept.journal)
-        async with held_family(self._kept.journal, self._leases, run_id, firsts_of, what="redacted") as runs:
+        async with hold_family(self._kept.journal, self._leases, run_id, firsts_of, what="redacted") as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))

@@ -115,16 +115,16 @@ async def manifest_of(
 
 
 async def take_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
-    """The run of this name and tenant, held here from now on, and whether it has just begun: an open one is gone on with."""
+    """Begin the run of this name and tenant, or go on with an open one; gives it, leased, and whether it is new."""
     passed: dict[str, None] = {}
     while len(passed) < CONFLICTS_MAX:
         # The id first, then the look for an open run: a run that begins in between has this very id.
         run_id, last_id = await _next_id(parts, manifest, passed)
-        if (live := await _reopened(parts, manifest, last_id, moment_ms)) is not None:
+        if (live := await _reopen(parts, manifest, last_id, moment_ms)) is not None:
             return live, False
         try:
             named = replace(manifest, run_id=run_id)
-            return await parts.begin(named, lambda assigned: _begun(parts, assigned, moment_ms)), True
+            return await parts.begin(named, lambda assigned: _begin(parts, assigned, moment_ms)), True
         except AppendConflict:
             passed[run_id] = None
     message = f"{len(passed)} other guards in a row began the conversation first; start it again, or under another name"
@@ -160,11 +160,11 @@ def _tenant_of(manifest: Manifest) -> str:
     return manifest.request.tenant_id
 
 
-async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
-    """A run that has just begun, held here; raises AppendConflict where another process has begun it."""
+async def _begin(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
+    """Take the lease of a new run and begin it; raises AppendConflict where another process has begun it."""
     run_id = manifest.run_id
     live = Live(run_id)
-    live.warrant, live.moment_ms = await _held(parts, manifest, run_id), moment_ms
+    live.warrant, live.moment_ms = await _take_lease(parts, manifest, run_id), moment_ms
     try:
         return await parts.runner.start(manifest, live)
     except IllegalArrival as error:
@@ -177,8 +177,8 @@ async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -
         raise
 
 
-async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
-    """The lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
+async def _take_lease(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
+    """Take the lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
     try:
         return await parts.run_leases.take(run_id)
     except RunHeld as error:
@@ -187,11 +187,11 @@ async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
         raise RunHeld(run_id, message=message) from error
 
 
-async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
-    """The open run of this name and tenant, held here from now on; None where there is none."""
+async def _reopen(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
+    """Take the lease of the open run of this name and tenant and load it; None where there is none."""
     if not (run_id := await _open_id(parts, manifest, last_id)):
         return None
-    warrant = await _held(parts, manifest, run_id)
+    warrant = await _take_lease(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
         await parts.run_leases.bind(live, warrant)

@@ -208,7 +208,7 @@ class InProcessDispatch:
         for task in work.tasks.values():
             task.cancel()
             # It may take a while to stop; the caller does not leave before it has, or was given up.
-            self.look_after(asyncio.create_task(_stopped(task, live)), live.run_id)
+            self.look_after(asyncio.create_task(_stop(task, live)), live.run_id)
 
     def look_after(self, task: "asyncio.Task[None]", run_id: str) -> None:
         """Have a process that leaves wait for something that was told to stop."""
@@ -423,7 +423,7 @@ class InProcessDispatch:
             _cut(work)
 
 
-async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
+async def _stop(task: "asyncio.Task[None]", live: Live) -> None:
     """Wait until something has ended that was told to stop, for as long as a caller waits for that."""
     await asyncio.wait([task], timeout=STOP_GRACE_S)
     if not task.done() and _log.hasHandlers():

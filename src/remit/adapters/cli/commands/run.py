@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.answers.attendance import attended
+from remit.adapters.cli.answers.attendance import attend
 from remit.adapters.cli.arguments.inputs import (
     boundary_given,
     budget_from,
@@ -175,7 +175,7 @@ def _played(
         kit, terms = ready()
         async with opened_system(common.settings(), watcher=narrator) as system:
             begun = await system.run(request, kit, terms)
-            response, left = await attended(terminal, system, begun, narrator, by=keyboard_user(), is_full=is_full)
+            response, left = await attend(terminal, system, begun, narrator, by=keyboard_user(), is_full=is_full)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left
             )
