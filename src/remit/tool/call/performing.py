@@ -231,12 +231,12 @@ async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
             # It waited for a thread, and none was free.
             attempt.has_begun = False
             raise
-        await _stop(attempt, waiter)
+        await _stopped(attempt, waiter)
         raise
     return await _settled(attempt, outcome)
 
 
-async def _stop(attempt: Attempt, waiter: "asyncio.Future[Any]") -> None:
+async def _stopped(attempt: Attempt, waiter: "asyncio.Future[Any]") -> None:
     """Tell work to stop, and give it a short while to do so."""
     if attempt.token is not None:
         attempt.token.cancel()
