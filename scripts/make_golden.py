@@ -33,7 +33,7 @@ from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
 from remit.core.work.values import ValueKind
 from remit.kernel.state import pinned, standing_at
 from remit.orchestrate.executors import reports
-from remit.orchestrate.guard.guarded_run import HOST_GRAPH
+from remit.orchestrate.guard.begin_run import HOST_GRAPH
 from remit.orchestrate.history.fork_run import fork
 from remit.orchestrate.loop.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat_graph import chat_graph

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.layout import ALIVE, KEYS_BUCKET, TEXTS
+from remit.backend.cluster.server.address import LEASE_MS
 from remit.backend.cluster.server.connection import connect, server_answer
-from remit.backend.cluster.server.link import LEASE_MS, Link
+from remit.backend.cluster.server.link import Link
 from remit.backend.cluster.server.nats_server import NatsServer
 from remit.backend.cluster.store import ClusterStore
 from remit.wire.subjects import LOOPS_BUCKET, STREAM, TRAJECTORIES_BUCKET

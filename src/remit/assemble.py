@@ -33,7 +33,7 @@ from remit.observe.watcher import Watcher
 from remit.orchestrate.exchange.exchange import watcher_listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.custody import Signers
-from remit.orchestrate.loop.driver import made_beside_loop
+from remit.orchestrate.loop.driver import make_beside_loop
 from remit.orchestrate.ports import Store
 from remit.orchestrate.setup.kit import Kit, Terms
 from remit.orchestrate.setup.reloaded_kit import equipped, kit_again
@@ -326,8 +326,8 @@ def is_ours(settings: Settings) -> bool:
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
     """What the store in the settings' folder names, also one that only has such files. Nothing is loaded or asked."""
+    from remit.backend.embedded.head_log import expect_store_in
     from remit.backend.embedded.owner.accept_store import look_at
-    from remit.backend.embedded.owner.losses import expect_store_in
 
     expect_store_in(settings.home, *FILES, QUEUES_FILE)
     return await look_at(settings.home, settings.trusted, _webhooks(settings), FILES)
@@ -356,7 +356,7 @@ class Opened:
     async def __aenter__(self) -> System:
         if self.system is not None:
             raise entered_twice()
-        self.system = system = await made_beside_loop(self.make, System.close)
+        self.system = system = await make_beside_loop(self.make, System.close)
         if self.watcher is not None:
             system.listen(watcher_listener(self.watcher))
         return system

@@ -199,7 +199,7 @@ async def webhook_channel(
             yield channel, f"http://{host}:{heard_at}{PATH}"
 
 
-async def imported_run(settings: Settings, lines: Iterable[bytes], *, key: str = "") -> tuple[str, int, bool]:
+async def import_export(settings: Settings, lines: Iterable[bytes], *, key: str = "") -> tuple[str, int, bool]:
     """Write the run of an export into the store of the settings; gives its id, how many turns were written, whether it has ended.
 
     Its signer must be accepted here, or be the key that is named.
@@ -226,11 +226,11 @@ async def back_up(settings: Settings, to: Path) -> int:
     async with opened_to_read(settings) as system:
         with drafted(to, to / DATABASE) as (draft, finish):
             copy_beside(settings.home, draft, (stores.SERVER_FOLDER, stores.WORKERS_LOG))
-            await _copied(system.store, replace(settings, home=draft, store=""))
+            await _copy_into(system.store, replace(settings, home=draft, store=""))
             return finish()
 
 
-async def restored(settings: Settings, folder: Path) -> "StoreCopied":
+async def restore_store(settings: Settings, folder: Path) -> "StoreCopied":
     """Write all that a backup holds into the store of the settings, which may be a cluster."""
     from remit.backend.embedded.backup import restore_beside
 
@@ -239,10 +239,10 @@ async def restored(settings: Settings, folder: Path) -> "StoreCopied":
     expect_ours(settings)
     restore_beside(backup.home, settings.home)
     async with opened_to_read(backup) as system:
-        return await _copied(system.store, settings)
+        return await _copy_into(system.store, settings)
 
 
-async def _copied(source: Store, settings: Settings) -> "StoreCopied":
+async def _copy_into(source: Store, settings: Settings) -> "StoreCopied":
     from remit.orchestrate.history.copy_store import copy_store
 
     target = stores.store_at(settings.store, settings.home, trusted=settings.trusted)

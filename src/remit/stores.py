@@ -50,7 +50,7 @@ def store_at(address: str, home: Path, *, trusted: "TrustList", mends: bool = Fa
 def expect_there(address: str, home: Path) -> None:
     """Raise STORE_NOT_FOUND where a folder holds no store; a cluster says so itself when it is opened."""
     if not address:
-        from remit.backend.embedded.owner.losses import expect_store_in
+        from remit.backend.embedded.head_log import expect_store_in
 
         expect_store_in(home)
 

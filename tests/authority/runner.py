@@ -257,7 +257,7 @@ def details(counted: dict[str, Tally]) -> str:
 def _counted(given: argparse.Namespace, runs: list[Run]) -> dict[str, Tally]:
     if given.runs:
         # An attack that plays against a gate alone needs no system.
-        from remit.orchestrate.guard.guarded_run import boundary_of_start
+        from remit.orchestrate.guard.begin_run import boundary_of_start
         from tests.authority import real_runs
 
         return real_runs.tally(runs, boundary=boundary_of_start(given.boundary), task=given.task)

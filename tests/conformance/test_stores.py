@@ -41,7 +41,7 @@ from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS
 from remit.testing.scripts import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests import nats_server
-from tests.simulation.shared_store import GuardParts, PoorLog, SharedStore
+from tests.simulation.shared_store import Ground, PoorLog, SharedStore
 
 LEASE_MS = 600_000
 # What a check is given: opens a store, two of them, or parts of one.
@@ -57,9 +57,9 @@ class PagedLog(PoorLog):
         return (await super().news(after))[:2]
 
 
-def poor_store(ground: GuardParts | None = None, process: str = "process") -> SharedStore:
+def poor_store(ground: Ground | None = None, process: str = "process") -> SharedStore:
     """The poorest store: one entry of one log is written at a time, and leases expire."""
-    return SharedStore(ground or GuardParts(), process, lambda: asyncio.sleep(0), LEASE_MS)
+    return SharedStore(ground or Ground(), process, lambda: asyncio.sleep(0), LEASE_MS)
 
 
 @cache
@@ -105,7 +105,7 @@ async def opened_twice(kind: str, home: Path) -> AsyncIterator[tuple[Store, Stor
     if kind == "memory":
         pair = (store := MemoryStore()), store
     elif kind in ("poor", "paged"):
-        ground = GuardParts()
+        ground = Ground()
         if kind == "paged":
             ground.log = PagedLog()
         pair = poor_store(ground, "one"), poor_store(ground, "two")

@@ -23,7 +23,7 @@ from remit import ModelRequest, ModelResult, Run, StreamHandler, SystemRequest, 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryLeases
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.journal.storage import RunEntry, RunListing

@@ -28,7 +28,7 @@ from remit.core.run.manifest import Manifest, make_manifest
 from remit.core.run.messages import user_message
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.facts.gate_facts import declared
-from remit.orchestrate.guard.guarded_run import boundary_of_start
+from remit.orchestrate.guard.begin_run import boundary_of_start
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.loop.live import Live

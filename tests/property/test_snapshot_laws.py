@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.backend.memory.blobs import MemorySnapshots
+from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.journal.codec import decode_turn, encode_turn, hash_turn
 from remit.core.journal.storage import Snapshot
 from remit.core.record import replace

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.context.fts import Document, DocumentIndex, chunks_of
+from remit.context.fts import Document, DocumentIndex, passages_of
 from remit.core.failure import RequestRejected
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.rerank.lexical import rerank
 from remit.validate.check import Report, compile_rules, confidence_of, result_of
 from remit.validate.rule_set import (
     AllowedValues,
-    Check,
     Citations,
     Length,
     MustMatch,
@@ -27,12 +26,13 @@ from remit.validate.rule_set import (
     NumberRange,
     RequiredFields,
     Rule,
+    RuleCheck,
     RuleSet,
     Severity,
 )
 from remit.validate.safe_regex import compile_pattern
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[RuleCheck, ...] = (
     NotEmpty(),
     Length(chars_min=1, chars_max=20),
     MustMatch("[a-z]"),
@@ -152,7 +152,7 @@ def test_no_query_ever_raises_and_relevance_is_a_share(query: str) -> None:
 def test_pieces_are_bounded_stand_where_they_say_and_lose_nothing(
     text: str, chars_max: int, overlap_chars: int
 ) -> None:
-    pieces = list(chunks_of(text, chars_max=chars_max, overlap_chars=overlap_chars))
+    pieces = list(passages_of(text, chars_max=chars_max, overlap_chars=overlap_chars))
     covered: set[int] = set()
     for piece in pieces:
         assert 0 < len(piece.text) <= chars_max

@@ -28,7 +28,7 @@ from remit.core.limits.tools import ToolDefinition
 from remit.core.limits.verification import SCHEMA_VERIFIER
 from remit.core.record import replace
 from tests.scenarios.lifting import lifted
-from tests.scenarios.places import BoundaryDimension, Control, Place, PlaceKind
+from tests.scenarios.places import BoundaryDimension, Control, PlaceKind, ValuePath
 from tests.scenarios.stage import RUN, Played, play
 
 Proof = Callable[[Played, str], str]
@@ -45,7 +45,7 @@ def unproved(played: Played) -> list[str]:
     ]
 
 
-def _objection(played: Played, place: Place) -> str:
+def _objection(played: Played, place: ValuePath) -> str:
     return PROOFS[place.kind](played, place.name)
 
 

@@ -13,7 +13,7 @@ from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import boundary_named
 from remit.core.record import JsonObject
 from remit.core.run.contract import Mode
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled_place
+from remit.core.schema.strict_yaml import ValuePath, YamlDocument, YamlFault, block_in, list_in, spelled_place
 from remit.core.work.goal import Goal
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.boundaries.boundary_file import boundary_of
@@ -99,7 +99,7 @@ def _boundary(document: YamlDocument, value: Any) -> Boundary:
 
 def _replies(document: YamlDocument, value: Any) -> tuple[JsonObject, ...]:
     """What the model says, in the shape that the scripted engine takes."""
-    place: Place = ("given", "model")
+    place: ValuePath = ("given", "model")
     keys = ("calls", "text", "error", "usage", "delay_ms", "reasoning", "when", "replica")
     replies: list[JsonObject] = []
     for at, said in enumerate(list_in(document, value, place)):
@@ -119,7 +119,7 @@ def _replies(document: YamlDocument, value: Any) -> tuple[JsonObject, ...]:
     return tuple(replies)
 
 
-def call_at(document: YamlDocument, value: Any, place: Place) -> JsonObject:
+def call_at(document: YamlDocument, value: Any, place: ValuePath) -> JsonObject:
     """One call, written as TOOL: {ARGUMENT: VALUE}."""
     block = block_in(document, value, (), place)
     if len(block) != 1:

@@ -48,7 +48,7 @@ class PlaceKind(StrEnum):
     CELL = "cell"
 
 
-class Place(NamedTuple):
+class ValuePath(NamedTuple):
     """One row of one table; of a cell, the name is PROFILE/DIMENSION."""
 
     kind: PlaceKind
@@ -58,9 +58,9 @@ class Place(NamedTuple):
         return f"{self.kind} {self.name}"
 
 
-def cell(profile: str, dimension: str) -> Place:
+def cell(profile: str, dimension: str) -> ValuePath:
     """The place where a profile and a dimension of the boundary meet."""
-    return Place(PlaceKind.CELL, f"{profile}/{dimension}")
+    return ValuePath(PlaceKind.CELL, f"{profile}/{dimension}")
 
 
 TABLES: dict[PlaceKind, str] = {
@@ -72,11 +72,11 @@ TABLES: dict[PlaceKind, str] = {
     PlaceKind.CELL: "Boundary: its dimensions within each risk profile",
 }
 
-PLACES: tuple[Place, ...] = (
-    *(Place(PlaceKind.CODE, code.value) for code in Ending),
-    *(Place(PlaceKind.ROW, trigger.value) for trigger in Trigger),
-    *(Place(PlaceKind.CONTROL, control.value) for control in Control),
-    *(Place(PlaceKind.CATEGORY, category.value) for category in ToolCategory),
-    *(Place(PlaceKind.CHECK, category.value) for category, row in POLICY.items() if row.changing_demands),
+PLACES: tuple[ValuePath, ...] = (
+    *(ValuePath(PlaceKind.CODE, code.value) for code in Ending),
+    *(ValuePath(PlaceKind.ROW, trigger.value) for trigger in Trigger),
+    *(ValuePath(PlaceKind.CONTROL, control.value) for control in Control),
+    *(ValuePath(PlaceKind.CATEGORY, category.value) for category in ToolCategory),
+    *(ValuePath(PlaceKind.CHECK, category.value) for category, row in POLICY.items() if row.changing_demands),
     *(cell(profile, dimension) for profile in PROFILES for dimension in BoundaryDimension),
 )

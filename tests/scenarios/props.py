@@ -18,7 +18,7 @@ from remit.core.limits.tools import ToolDefinition, check_definition, tool_versi
 from remit.core.limits.verification import is_unverified
 from remit.core.record import JsonObject, replace
 from remit.core.run.manifest import Source
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, list_in, spelled_place
+from remit.core.schema.strict_yaml import ValuePath, YamlDocument, YamlFault, block_in, list_in, spelled_place
 from remit.tool.declare.decorator import Tool
 from remit.tool.declare.signature import read_signature
 from tests.scenarios.reading import names_at, number_at, record_in, text_at
@@ -63,7 +63,7 @@ class ScriptedTool:
     delay_ms: int = 0
 
 
-def tools_in(document: YamlDocument, value: Any, place: Place) -> tuple[ScriptedTool, ...]:
+def tools_in(document: YamlDocument, value: Any, place: ValuePath) -> tuple[ScriptedTool, ...]:
     """The tools of a file, each with a name of its own."""
     found = tuple(_tool(document, one, (*place, at)) for at, one in enumerate(list_in(document, value, place)))
     names = [one.definition.name for one in found]
@@ -73,7 +73,7 @@ def tools_in(document: YamlDocument, value: Any, place: Place) -> tuple[Scripted
     return found
 
 
-def _tool(document: YamlDocument, value: Any, place: Place) -> ScriptedTool:
+def _tool(document: YamlDocument, value: Any, place: ValuePath) -> ScriptedTool:
     block = block_in(document, value, (*_DECLARED, *_PLAYED), place)
     declared = {key: block[key] for key in block if key in _DECLARED}
     declared.setdefault("description", str(declared.get("name", "")).replace("_", " "))
@@ -92,7 +92,7 @@ def _tool(document: YamlDocument, value: Any, place: Place) -> ScriptedTool:
     return ScriptedTool(versioned, _outcomes(document, block, place), delay_ms)
 
 
-def _parameters(document: YamlDocument, value: Any, place: Place) -> JsonObject:
+def _parameters(document: YamlDocument, value: Any, place: ValuePath) -> JsonObject:
     """A schema from names and types, such as {amount: integer, note?: string}."""
     block = block_in(document, value, (), place)
     for key, kind in block.items():
@@ -105,7 +105,7 @@ def _parameters(document: YamlDocument, value: Any, place: Place) -> JsonObject:
     }
 
 
-def _outcomes(document: YamlDocument, block: JsonObject, place: Place) -> tuple[Outcome, ...]:
+def _outcomes(document: YamlDocument, block: JsonObject, place: ValuePath) -> tuple[Outcome, ...]:
     if "fails" in block:
         return (_failure(document, block["fails"], (*place, "fails")),)
     if "returns_repeated" in block:
@@ -124,13 +124,13 @@ def _outcomes(document: YamlDocument, block: JsonObject, place: Place) -> tuple[
     return tuple(found)
 
 
-def _repeated(document: YamlDocument, value: Any, place: Place) -> Outcome:
+def _repeated(document: YamlDocument, value: Any, place: ValuePath) -> Outcome:
     """A long result, written as a text and how often it is said."""
     block = block_in(document, value, ("text", "times"), place)
     return Outcome(text_at(document, block, "text", place) * number_at(document, block, "times", place))
 
 
-def _failure(document: YamlDocument, value: Any, place: Place) -> Outcome:
+def _failure(document: YamlDocument, value: Any, place: ValuePath) -> Outcome:
     return Outcome(fails=ErrorCode(names_at(document, value, list(FAILURES), place)[0]))
 
 

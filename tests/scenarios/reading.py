@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from remit.core.record import JsonObject
-from remit.core.schema.strict_yaml import Place, YamlDocument, YamlFault, block_in, spelled_place, value_in_error
+from remit.core.schema.strict_yaml import ValuePath, YamlDocument, YamlFault, block_in, spelled_place, value_in_error
 
 _T = TypeVar("_T")
 
 
-def names_at(document: YamlDocument, value: Any, known: Iterable[str], place: Place) -> list[str]:
+def names_at(document: YamlDocument, value: Any, known: Iterable[str], place: ValuePath) -> list[str]:
     """One name or several, each of them known."""
     names = value if isinstance(value, list) else [value]
     for name in names:
@@ -26,7 +26,7 @@ def names_at(document: YamlDocument, value: Any, known: Iterable[str], place: Pl
     return [str(name) for name in names]
 
 
-def text_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> str:
+def text_at(document: YamlDocument, block: JsonObject, key: str, place: ValuePath) -> str:
     """A text; an empty one where nothing is said."""
     value = block.get(key, "")
     if not isinstance(value, str):
@@ -35,7 +35,7 @@ def text_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -
     return value
 
 
-def number_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> int:
+def number_at(document: YamlDocument, block: JsonObject, key: str, place: ValuePath) -> int:
     """A whole number from 0 on; 0 where nothing is said."""
     value = block.get(key, 0)
     # A bool is an int to Python, and no count to a reader.
@@ -45,7 +45,7 @@ def number_at(document: YamlDocument, block: JsonObject, key: str, place: Place)
     return value
 
 
-def pattern_at(document: YamlDocument, block: JsonObject, key: str, place: Place) -> str:
+def pattern_at(document: YamlDocument, block: JsonObject, key: str, place: ValuePath) -> str:
     """A regular expression; an empty one where nothing is said."""
     pattern = text_at(document, block, key, place)
     try:
@@ -58,7 +58,7 @@ def pattern_at(document: YamlDocument, block: JsonObject, key: str, place: Place
     return pattern
 
 
-def record_in(document: YamlDocument, value: Any, kind: type[_T], place: Place) -> _T:
+def record_in(document: YamlDocument, value: Any, kind: type[_T], place: ValuePath) -> _T:
     """A record of the house, every key of it known."""
     _refuse_unknown(document, value, msgspec.inspect.type_info(kind), place)
     try:
@@ -67,7 +67,7 @@ def record_in(document: YamlDocument, value: Any, kind: type[_T], place: Place) 
         document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)}: {error}", place)
 
 
-def _refuse_unknown(document: YamlDocument, value: Any, kind: msgspec.inspect.Type, place: Place) -> None:
+def _refuse_unknown(document: YamlDocument, value: Any, kind: msgspec.inspect.Type, place: ValuePath) -> None:
     """Refuse a key that a record at any depth does not have; msgspec itself would skip it."""
     match kind:
         case msgspec.inspect.StructType():

@@ -20,7 +20,7 @@ from remit.core.limits.budget import FIELDS, Charges
 from remit.core.limits.escalation import Escalation
 from remit.core.record import Text
 from remit.observe.plain import printable_line
-from tests.scenarios.places import PLACES, TABLES, Place, PlaceKind
+from tests.scenarios.places import PLACES, TABLES, PlaceKind, ValuePath
 from tests.scenarios.scenario import Scenario
 from tests.scenarios.stage import RUN, Played
 
@@ -211,7 +211,7 @@ _TELLS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
 
 def coverage_lines(scenarios: Iterable[Scenario]) -> list[str]:
     """Each table, its rows, and the files that show each."""
-    files: dict[Place, list[str]] = {}
+    files: dict[ValuePath, list[str]] = {}
     for scenario in scenarios:
         for place in scenario.shows:
             files.setdefault(place, []).append(scenario.name)

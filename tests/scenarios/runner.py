@@ -13,7 +13,7 @@ from remit.core.failure import Ending
 from remit.core.journal.commands import AskHuman
 from remit.core.journal.rulings import RunEnded, ToolCallRefused
 from tests.scenarios.evidence import escalations, tool_asked_about, unproved
-from tests.scenarios.places import PLACES, Place
+from tests.scenarios.places import PLACES, ValuePath
 from tests.scenarios.props import Call
 from tests.scenarios.scenario import Said, Scenario, read_scenario
 from tests.scenarios.stage import RUN, Played, play
@@ -37,7 +37,7 @@ def scenario_at(path: Path) -> Scenario:
     return read_scenario(path, name=named(path))
 
 
-def missing(scenarios: Iterable[Scenario]) -> list[Place]:
+def missing(scenarios: Iterable[Scenario]) -> list[ValuePath]:
     """The places that no scenario names."""
     reached = {place for scenario in scenarios for place in scenario.shows}
     return [place for place in PLACES if place not in reached]

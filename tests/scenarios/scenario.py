@@ -16,7 +16,7 @@ from remit.core.limits.profiles import PROFILES
 from remit.core.limits.tools import ToolCategory
 from remit.core.record import JsonObject
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -92,7 +92,7 @@ class Scenario:
     name: str
     title: str
     story: str
-    shows: tuple[places.Place, ...]
+    shows: tuple[places.ValuePath, ...]
     given: Given
     when: tuple[Act, ...]
     then: Then
@@ -124,7 +124,7 @@ def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
     )
 
 
-def _shows(document: YamlDocument, value: Any) -> tuple[places.Place, ...]:
+def _shows(document: YamlDocument, value: Any) -> tuple[places.ValuePath, ...]:
     block = block_in(document, value, _SHOWS, ("shows",))
     known: Mapping[str, Iterable[str]] = {
         "code": list(Ending),
@@ -139,14 +139,14 @@ def _shows(document: YamlDocument, value: Any) -> tuple[places.Place, ...]:
     if ("profile" in named) != ("dimension" in named):
         message = "shows names a profile or a dimension alone; a cell is both"
         document.reject(YamlFault.VALUE_INVALID, message, ("shows",))
-    found = [places.Place(PlaceKind(key), one) for key in named if key in set(PlaceKind) for one in named[key]]
+    found = [places.ValuePath(PlaceKind(key), one) for key in named if key in set(PlaceKind) for one in named[key]]
     found += [cell(profile, one) for profile in named.get("profile", ()) for one in named["dimension"]]
     if not found:
         document.reject(YamlFault.VALUE_INVALID, f"shows is empty; name one of {', '.join(_SHOWS)}", ("shows",))
     return tuple(found)
 
 
-def _act(document: YamlDocument, value: Any, place: Place) -> Act:
+def _act(document: YamlDocument, value: Any, place: ValuePath) -> Act:
     block = block_in(document, value, tuple(_ACTS), place)
     if len(block) != 1:
         message = f"{spelled_place(place)} must be one act, of {', '.join(_ACTS)}"
@@ -162,7 +162,7 @@ def _act(document: YamlDocument, value: Any, place: Place) -> Act:
 
 
 def _then(document: YamlDocument, value: Any) -> Then:
-    place: Place = ("then",)
+    place: ValuePath = ("then",)
     block = block_in(document, value, _THEN, place)
     if sum(key in block for key in ("ends", "waits", "turned_away")) != 1:
         message = "then says how it comes out: one of ends, waits, turned_away"
@@ -188,7 +188,7 @@ def _then(document: YamlDocument, value: Any) -> Then:
     )
 
 
-def _made(document: YamlDocument, value: Any, place: Place) -> Call:
+def _made(document: YamlDocument, value: Any, place: ValuePath) -> Call:
     """A call that was made: the tool, or TOOL: {ARGUMENT: VALUE}."""
     if isinstance(value, str):
         return Call(value, None)
@@ -197,7 +197,7 @@ def _made(document: YamlDocument, value: Any, place: Place) -> Call:
 
 
 def _escalation(document: YamlDocument, value: Any) -> dict[str, str]:
-    place: Place = ("then", "escalates")
+    place: ValuePath = ("then", "escalates")
     known: Mapping[str, Iterable[str]] = {
         "trigger": list(Trigger),
         "severity": list(Gravity),
@@ -210,7 +210,7 @@ def _escalation(document: YamlDocument, value: Any) -> dict[str, str]:
     return {key: text_at(document, block, key, place) for key in block}
 
 
-def _said(document: YamlDocument, value: Any, place: Place) -> tuple[Said, ...]:
+def _said(document: YamlDocument, value: Any, place: ValuePath) -> tuple[Said, ...]:
     found = []
     for at, one in enumerate(list_in(document, value, place)):
         block = block_in(document, one, ("tool", "code", "because"), (*place, at))

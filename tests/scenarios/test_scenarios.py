@@ -11,7 +11,7 @@ from remit.core.journal.rulings import RunEnded, ToolCallRefused
 from remit.core.limits.boundary import Boundary
 from remit.core.limits.profiles import PROFILES
 from tests.scenarios.__main__ import main
-from tests.scenarios.places import PLACES, Place, PlaceKind
+from tests.scenarios.places import PLACES, PlaceKind, ValuePath
 from tests.scenarios.props import Call
 from tests.scenarios.report import coverage_lines, happened, story_lines
 from tests.scenarios.runner import FOLDER, complaints, missing, named, scenario_at, scenario_files, verdict
@@ -69,7 +69,7 @@ def test_a_place_that_no_file_shows_is_missing() -> None:
 
 
 @pytest.mark.parametrize("place", [place for place in PLACES if place not in PLAIN.shows], ids=str)
-def test_a_file_cannot_claim_what_it_does_not_reach(place: Place) -> None:
+def test_a_file_cannot_claim_what_it_does_not_reach(place: ValuePath) -> None:
     wrong = complaints(play(replace(PLAIN, shows=(place,))))
     assert len(wrong) == 1
     assert wrong[0].startswith(f"shows {place}: ")

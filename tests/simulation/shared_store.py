@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from remit.backend.folded.log import RUN, LogEntry
 from remit.backend.folded.log_copy import LogCopy
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemoryBlobs, MemorySeals
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.seals import MemorySeals
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     START,
@@ -70,7 +71,7 @@ class Lease(Record):
     until_s: float = 0.0
 
 
-class GuardParts:
+class Ground:
     """What outlives every process."""
 
     def __init__(self) -> None:
@@ -126,7 +127,7 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 class SharedStore(FoldedStore):
     """The store as one process has it open."""
 
-    def __init__(self, ground: GuardParts, process: str, pause: Pause, lease_ms: int = 0) -> None:
+    def __init__(self, ground: Ground, process: str, pause: Pause, lease_ms: int = 0) -> None:
         self.ground = ground
         self.process = process
         self.pause = pause

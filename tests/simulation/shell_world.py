@@ -33,7 +33,7 @@ from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.trouble import CALM, Faults
 from tests.simulation.seeded_loop import WORLD, SeededLoop, Stalled, Turns
-from tests.simulation.shared_store import GuardParts, SharedStore, at_once
+from tests.simulation.shared_store import Ground, SharedStore, at_once
 from tests.simulation.shell_stage import IDEMPOTENT, TERMS, Stage
 
 BEGINS_AT_MS = 1_000_000
@@ -125,7 +125,7 @@ class ShellWorld:
         self.seed = seed
         self.weather = weather
         self.chance = Random(seed)
-        self.ground = GuardParts()
+        self.ground = Ground()
         self.stage = Stage(self.chance, lambda: self.ground.leased)
         self.loop = SeededLoop(self.chance, self._before_step)
         self.processes: list[Process] = []

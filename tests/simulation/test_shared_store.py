@@ -11,12 +11,12 @@ import pytest
 from remit.backend.folded.log import RUN
 from remit.core.journal.storage import START, AppendConflict, BlobMissing, StoreUnusable, Warrant
 from tests.simulation.seeded_loop import SeededLoop, Turns
-from tests.simulation.shared_store import GuardParts, PoorLog, SharedStore, at_once
+from tests.simulation.shared_store import Ground, PoorLog, SharedStore, at_once
 
 LEASE_MS = 3_000
 
 
-def store_of(ground: GuardParts, process: str, lease_ms: int = 0) -> SharedStore:
+def store_of(ground: Ground, process: str, lease_ms: int = 0) -> SharedStore:
     """The store as a process has it open, which takes one turn of the loop wherever it waits."""
 
     async def pause() -> None:
@@ -25,9 +25,9 @@ def store_of(ground: GuardParts, process: str, lease_ms: int = 0) -> SharedStore
     return SharedStore(ground, process, pause, lease_ms)
 
 
-def play(work: Callable[[GuardParts], Coroutine[Any, Any, None]]) -> GuardParts:
+def play(work: Callable[[Ground], Coroutine[Any, Any, None]]) -> Ground:
     """Play something on a ground of its own, in virtual time."""
-    ground, loop = GuardParts(), SeededLoop(Random(0))
+    ground, loop = Ground(), SeededLoop(Random(0))
     try:
         loop.run_until_complete(work(ground))
     finally:
@@ -58,7 +58,7 @@ def test_what_is_asked_for_at_once_may_not_wait() -> None:
 
 
 def test_it_is_noted_who_wrote_a_turn_under_which_token_and_when() -> None:
-    async def write(ground: GuardParts) -> None:
+    async def write(ground: Ground) -> None:
         await asyncio.sleep(5)
         store = store_of(ground, "p1")
         token = await store.leases.take("r1")
@@ -78,7 +78,7 @@ def test_it_is_noted_who_wrote_a_turn_under_which_token_and_when() -> None:
 def test_long_texts_are_kept_for_every_process() -> None:
     digest = sha256(b"long").digest()
 
-    async def keep(ground: GuardParts) -> None:
+    async def keep(ground: Ground) -> None:
         with pytest.raises(BlobMissing):
             await store_of(ground, "p1").blobs.get(digest)
         await store_of(ground, "p1").blobs.put(digest, b"long")
@@ -88,7 +88,7 @@ def test_long_texts_are_kept_for_every_process() -> None:
 
 
 def test_a_letter_is_shown_with_what_became_of_it() -> None:
-    async def leave(ground: GuardParts) -> None:
+    async def leave(ground: Ground) -> None:
         inbox = store_of(ground, "p1").inbox
         number = await inbox.put("r1", b"a")
         await inbox.put("r1", b"b")
@@ -99,7 +99,7 @@ def test_a_letter_is_shown_with_what_became_of_it() -> None:
 
 
 def test_a_run_has_one_holder_until_that_lets_it_go() -> None:
-    async def hold(ground: GuardParts) -> None:
+    async def hold(ground: Ground) -> None:
         first, second = store_of(ground, "p1").leases, store_of(ground, "p2").leases
         token = await first.take("r1")
         assert token is not None
@@ -118,7 +118,7 @@ def test_a_run_has_one_holder_until_that_lets_it_go() -> None:
 
 
 def test_what_a_crashed_process_held_is_free() -> None:
-    async def hold(ground: GuardParts) -> None:
+    async def hold(ground: Ground) -> None:
         first, second = store_of(ground, "p1").leases, store_of(ground, "p2").leases
         await first.take("r1")
         token = await second.take("r2")
@@ -130,7 +130,7 @@ def test_what_a_crashed_process_held_is_free() -> None:
 
 
 def test_a_lease_with_a_time_outlives_its_process_until_then() -> None:
-    async def hold(ground: GuardParts) -> None:
+    async def hold(ground: Ground) -> None:
         first, second = (store_of(ground, name, LEASE_MS).leases for name in ("p1", "p2"))
         token = await first.take("r1")
         assert token is not None
@@ -152,7 +152,7 @@ def test_a_lease_with_a_time_outlives_its_process_until_then() -> None:
 
 
 def test_a_process_that_leaves_with_a_run_in_hand_is_noted() -> None:
-    async def leave(ground: GuardParts) -> None:
+    async def leave(ground: Ground) -> None:
         honest, hasty = store_of(ground, "p1"), store_of(ground, "p2")
         token = await honest.leases.take("r1")
         await hasty.leases.take("r2")
@@ -165,7 +165,7 @@ def test_a_process_that_leaves_with_a_run_in_hand_is_noted() -> None:
 
 
 def test_nobody_writes_through_a_store_that_was_closed() -> None:
-    async def leave(ground: GuardParts) -> None:
+    async def leave(ground: Ground) -> None:
         store = store_of(ground, "p1")
         await store.close()
         with pytest.raises(StoreUnusable, match="STORE_CLOSED: the store of p1 is closed"):

@@ -7,9 +7,9 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.folded.journal import FoldedInbox
+from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.shared_logs import SharedLogs
-from remit.backend.memory.journal import MemoryLedger
+from remit.backend.memory.ledger import MemoryLedger
 from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.journal.arrivals import PauseRequested, ResumeRequested, RunTaken
 from remit.core.journal.codec import decode_signal
@@ -30,10 +30,10 @@ from remit.orchestrate.history.fork_run import begin_fork, origin_of
 from remit.orchestrate.loop import durability, hub, in_process, offspring
 from remit.orchestrate.loop.driver import Driver
 from remit.orchestrate.loop.halt_switch import Halts
-from remit.orchestrate.loop.holdings import FencedJournal, Holdings
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.in_process import InProcessDispatch
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.run_leases import FencedJournal, RunLeases
 from remit.orchestrate.store_in_use import StoreInUse
 from remit.testing.runs import LawBroken
 from tests.simulation.laws.shells import keep_the_law
@@ -44,7 +44,7 @@ SEEDS = 400
 # One of every weather.
 DOUBLED_SEEDS = len(WEATHERS)
 
-holdings_hold = Holdings.hold
+leases_take = RunLeases.take
 hub_hear = Hub._hear
 hub_step = Hub._step
 dispatch_send = InProcessDispatch.send
@@ -135,9 +135,9 @@ def _report_quietly(self: in_process._Work, report: Report) -> None:
     self.reports.append(report)
 
 
-async def _hold_nothing(self: Holdings, run_id: str) -> Warrant:
+async def _take_nothing(self: RunLeases, run_id: str) -> Warrant:
     try:
-        return await holdings_hold(self, run_id)
+        return await leases_take(self, run_id)
     except RunHeld:
         return Warrant(1)
 
@@ -241,7 +241,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "nobody looks who holds a run": (
         "no_mutating_command_is_issued_again",
         (7,),
-        (_instead(Holdings, "hold", _hold_nothing),),
+        (_instead(RunLeases, "take", _take_nothing),),
     ),
     "a lease is forgotten": ("nothing_outlives_closing", (0,), (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
@@ -252,7 +252,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "a place is taken from a run that is about to begin": (
         "journals_add_up",
         (10, 33, 39),
-        (_instead(SharedLogs, "_is_forestalled", _always),),
+        (_instead(SharedLogs, "_forestall", _always),),
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",

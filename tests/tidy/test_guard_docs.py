@@ -1,4 +1,4 @@
-"""Every code that a guard may answer with stands in docs/guard.md.
+"""Every code that a guard may answer with, and every operation that it knows, stands in docs/guard.md.
 
 The codes are found in the functions themselves: whatever the guard calls, and those it calls in turn, as far as they are called
 by their names; and what its parts call for it.
@@ -10,17 +10,19 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from remit.agents.guard_in_memory import guard_in_memory
 from remit.core.failure import ArrivalFault, RemitError
 from remit.core.regex import regex
 from remit.kernel.rules import host, human
-from remit.orchestrate.guard import guard, guarded_run, host_tools, open_run, protocol, shown_verdicts
+from remit.orchestrate.guard import begin_run, guard, host_tools, open_run, protocol, shown_verdicts
 from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.people.queues import Queues
 from remit.orchestrate.tenants.policies import Policies
 from remit.orchestrate.tenants.quota_ledger import Quotas
 from remit.tool.secrets.vault import Vault
 
-MODULES = (guard, guarded_run, host_tools, open_run, protocol, shown_verdicts)
+PAGE = Path(__file__).parents[2] / "docs" / "guard.md"
+MODULES = (guard, begin_run, host_tools, open_run, protocol, shown_verdicts)
 # What the parts of a guard call, and what the kernel says to people and to hosts.
 CALLED: tuple[Callable[..., Any], ...] = (
     Custody.expect_kept,
@@ -95,6 +97,13 @@ def test_every_code_that_a_guard_may_answer_with_is_documented() -> None:
     seen: set[Any] = set()
     roots = [function for module in MODULES for function in functions_of(module)]
     codes = {code for root in (*roots, *CALLED) for code in codes_of(root, seen)} - set(NEVER)
-    told = (Path(__file__).parents[2] / "docs" / "guard.md").read_text("utf-8")
+    told = PAGE.read_text("utf-8")
     assert {"GUARD_OP_INVALID", "PERSON_INVALID", "HALTED", "SELF_APPROVAL", "QUOTA_EXHAUSTED"} <= codes
     assert sorted(code for code in codes if f"`{code}`" not in told) == []
+
+
+def test_the_guard_its_protocol_and_its_page_name_the_same_operations_with_the_same_keys() -> None:
+    rows = regex(r"(?m)^\| `(\w+)` \| ((?:`\w+`,? ?)+)\| ((?:`\w+`,? ?)+)\|").findall(PAGE.read_text("utf-8"))
+    told = {op: tuple(frozenset(key.strip("`, ") for key in keys.split()) for keys in columns) for op, *columns in rows}
+    assert told == {op: tuple(map(frozenset, keys)) for op, keys in protocol._KEYS.items()}
+    assert {"start", *guard_in_memory()._operations} == set(told)

@@ -32,7 +32,7 @@ ALLOWED = {
     "core/schema/json_schema.py": "copies of values that were just written",
     "core/schema/schema_source.py": "copies of values that were just written",
     "kernel/graph/compiled.py": "a copy of a record that was just written",
-    "backend/embedded/head_log.py": "lines of our own, each of them signed over the values that are read",
+    "backend/embedded/heads_file.py": "lines of our own, each of them signed over the values that are read",
     "observe/proof/export.py": "each line must be spelt as it would be written again, which no repeated key is",
     "constraint/grammar/notation.py": "counts levels of a schema that llguidance reads; decides nothing else",
     "inference/answers/text_calls.py": "finds where a value ends; what it is, is read strictly",

@@ -5,16 +5,19 @@ has to be touched and is not named, or is named and need not be touched, is foun
 plays the world there follows the tables of the house.
 """
 
+import ast
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import pytest
 
-from tests.tidy.source import PACKAGE, ROOT, expect_none, sources
+from tests.tidy.source import FUNCTION, PACKAGE, ROOT, Source, expect_none, source, sources
 
 TITLE = "## To add something, touch these"
 ANSWERS = "## Where is the answer"
+MEANINGS = "## Words with more than one meaning"
+PORTS = "## Where a backend has its ports"
 CODE = re.compile(r"`([^`]+)`")
 TREE = re.compile(r"```text\n(.*?)```", re.DOTALL)
 KINDS = (
@@ -65,6 +68,10 @@ KINDS = (
     "a preset of engines",
     "a check of rule files",
     "a law of the simulation, with its mutant",
+    "a field of the turn",
+    "a field of what is streamed",
+    "the time of a lease, its renewal",
+    "a source of prices",
     "an operation of the guard",
     "a limit of a grant",
     "a period of quotas",
@@ -144,6 +151,71 @@ def _shown(folder: str) -> str:
     return folder if len(parts) == 1 else f"{parts[0]}/{parts[-1]}"
 
 
+class PortRow(NamedTuple):
+    """The files that have one port, a cell for each backend."""
+
+    port: str
+    files: Mapping[str, str]
+
+
+def port_rows(text: str) -> list[PortRow]:
+    """The rows of the table of ports in a document; its head names the backends."""
+    table = [line for line in text.partition(PORTS)[2].partition("\n## ")[0].splitlines() if line.startswith("|")]
+    cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in table]
+    return [PortRow(port, dict(zip(cells[0][1:], files, strict=True))) for port, *files in cells[2:]]
+
+
+def misfiled(row: PortRow, members: set[str], files: Collection[Source]) -> list[str]:
+    """Cells of a row that do not name the one file with a class of this shape; those of another backend begin with its folder."""
+    shaped = {file.place for file in files for node in classes(file) if members <= shape(node, files)}
+    complaints = []
+    for backend, name in row.files.items():
+        own = {place for place in shaped if place.startswith(f"backend/{backend}/")}
+        other = f"backend/{name}"
+        expected = {f"backend/{backend}/{name}"} if other not in shaped else set()
+        if own != expected:
+            complaints.append(f"{row.port}, {backend}: {name} is named, and it is in {sorted(own) or 'no file'}")
+    return complaints
+
+
+def shape(node: ast.ClassDef, files: Collection[Source]) -> set[str]:
+    """What a class offers: each method with its parameters, properties, what is set in it, and the same of its bases."""
+    assigned = [name for item in ast.walk(node) if isinstance(item, ast.Assign) for name in item.targets]
+    own = {
+        name.id if isinstance(name, ast.Name) else name.attr
+        for name in assigned
+        if isinstance(name, ast.Name | ast.Attribute)
+    }
+    own |= {_offered(item) for item in node.body if isinstance(item, FUNCTION)}
+    bases = {base.id for base in node.bases if isinstance(base, ast.Name)} - {"Protocol"}
+    inherited = [shape(base, files) for file in files for base in all_classes(file) if base.name in bases]
+    return own.union(*inherited)
+
+
+def _offered(method: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
+    takes = [argument.arg for argument in (*method.args.args, *method.args.kwonlyargs)]
+    return method.name if is_property else f"{method.name}({', '.join(takes)})"
+
+
+def classes(file: Source) -> list[ast.ClassDef]:
+    """The classes of a file that may be a port of a store; protocols are none."""
+    return [node for node in all_classes(file) if "Protocol" not in {ast.unparse(base) for base in node.bases}]
+
+
+def all_classes(file: Source) -> list[ast.ClassDef]:
+    return [node for node in file.tree.body if isinstance(node, ast.ClassDef)]
+
+
+def ports() -> dict[str, set[str]]:
+    """The ports that a store is made of, with what each offers."""
+    (file,) = (file for file in sources(PACKAGE) if file.place == "orchestrate/ports.py")
+    found = {node.name: node for node in all_classes(file)}
+    asked = [item.returns for item in found["Store"].body if isinstance(item, FUNCTION)]
+    names = {item.id for item in asked if isinstance(item, ast.Name)}
+    return {name: shape(found[name], [file]) for name in sorted(names)}
+
+
 def texts_of(rows: Collection[Row]) -> dict[str, str]:
     """The files of the package outside testing/, and the documents and tests that rows name."""
     texts = {file.place: file.text for file in sources(PACKAGE) if file.room != "testing"}
@@ -177,10 +249,37 @@ def test_the_tree_shows_every_room_and_sub_room_and_every_module_beside_them() -
     assert undrawn(tree[1], [*(folder for folder in folders if folder != "."), *modules]) == []
 
 
+def test_the_table_of_ports_has_every_port_of_a_store_and_names_its_file_in_each_backend() -> None:
+    rows = port_rows(architecture())
+    assert sorted(row.port for row in rows) == list(ports())
+    backend = sources(f"{PACKAGE}/backend")
+    expect_none(complaint for row in rows for complaint in misfiled(row, ports()[row.port], backend))
+
+
+def test_a_port_that_is_filed_elsewhere_is_found() -> None:
+    files = [
+        source("src/remit/backend/memory/inbox.py", "class A:\n    def take(self): pass\n    lasts_ms = 0\n"),
+        source("src/remit/backend/folded/leases.py", "class B:\n    def take(self): self.lasts_ms = 1\n"),
+        source("src/remit/backend/cluster/leases.py", "class C(A):\n    pass\n"),
+        source("src/remit/backend/cluster/ports.py", "class D(Protocol):\n    def take(self): self.lasts_ms = 1\n"),
+    ]
+    text = f"{PORTS}\n\n| Port | memory | folded | cluster | other |\n|---|---|---|---|---|\n| Leases | `leases.py` | `leases.py` | `leases.py` | `folded/leases.py` |\n"
+    (row,) = port_rows(text)
+    assert misfiled(row, {"take(self)", "lasts_ms"}, files) == [
+        "Leases, memory: leases.py is named, and it is in ['backend/memory/inbox.py']"
+    ]
+    assert misfiled(PortRow("Leases", {"other": "leases.py"}), {"take(self)"}, files) == [
+        "Leases, other: leases.py is named, and it is in no file"
+    ]
+
+
 def test_the_architecture_is_read_in_ten_minutes() -> None:
-    """At 220 words a minute. The rows of the map, and those that answer one question each, are looked up, not read."""
-    answers = architecture().partition(ANSWERS)[2].partition("\n## ")[0]
-    looked_up = [*lines_of_rows(architecture()), *(line for line in answers.splitlines() if line.startswith("|"))]
+    """At 220 words a minute. The rows of the map, of ports, of words with two meanings and of answers are looked up."""
+    parts = [architecture().partition(title)[2].partition("\n## ")[0] for title in (MEANINGS, ANSWERS, PORTS)]
+    looked_up = [
+        *lines_of_rows(architecture()),
+        *(line for part in parts for line in part.splitlines() if line.startswith("|")),
+    ]
     assert len(architecture().split()) - len(" ".join(looked_up).split()) <= 1750
 
 

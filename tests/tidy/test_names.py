@@ -47,7 +47,23 @@ SIBLINGS: tuple[frozenset[str], ...] = (
 # A command is named as people type it, even where a library has that name.
 COMMANDS = "adapters/cli/commands"
 # Words that mean more than one thing here (the glossary of ARCHITECTURE.md says which): none is the whole name of a file.
-AMBIGUOUS = frozenset({"envelope", "key", "keys", "policy", "proposals", "replica", "trust", "wire"})
+AMBIGUOUS = frozenset(
+    {
+        "chunks",
+        "envelope",
+        "events",
+        "key",
+        "keys",
+        "place",
+        "places",
+        "policy",
+        "proposals",
+        "redaction",
+        "replica",
+        "trust",
+        "wire",
+    }
+)
 # Base names that occur twice with two meanings, each with why it may. Shrinks only.
 REPEATED: dict[str, str] = {
     "checkup": "the records of a check-up, and the check-up of each store",
@@ -63,6 +79,12 @@ REPEATED_FUNCTIONS: dict[str, str] = {
     "boundary_at": "what commands may import of the reader of boundary files",
     "goal_at": "what commands may import of the reader of goal files",
     "main": "where a program begins",
+}
+
+# The same of names for types.
+REPEATED_ALIASES: dict[str, str] = {
+    "Decision": "of a turn: a ruling or a command; of the gate: allow, ask or refuse",
+    "Report": "of an executor, which becomes an arrival; of validators, which users import from remit",
 }
 
 DEFINED = (ast.ClassDef, *FUNCTION)
@@ -125,6 +147,27 @@ def repeated_definitions(files: Iterable[Source], *kinds: type[ast.stmt]) -> dic
         for name, found in by_name.items()
         if not name.startswith("_") and any(not _are_siblings(*pair) for pair in combinations(found, 2))
     }
+
+
+def repeated_aliases(files: Collection[Source]) -> dict[str, list[str]]:
+    """Names of types, said to be such (`X: TypeAlias = …`), that another file which is no sibling gives to a type or a class."""
+    classes = {(node.name, file.place) for file in files for node in file.tree.body if isinstance(node, ast.ClassDef)}
+    aliases = {
+        (node.target.id, file.place)
+        for file in files
+        for node in file.tree.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_alias(node)
+    }
+    by_name = {name: sorted(place for other, place in classes | aliases if other == name) for name, _ in aliases}
+    return {
+        name: found
+        for name, found in by_name.items()
+        if not name.startswith("_") and any(not _are_siblings(*pair) for pair in combinations(found, 2))
+    }
+
+
+def _is_alias(node: ast.AnnAssign) -> bool:
+    return isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias"
 
 
 def _are_siblings(one: str, other: str) -> bool:
@@ -223,6 +266,23 @@ def test_no_function_name_occurs_twice_with_two_meanings() -> None:
     expect_none(
         unexpected(found, REPEATED_FUNCTIONS, "is a function in rooms that are no siblings: say what each gives")
     )
+
+
+def test_no_name_of_a_type_occurs_twice_with_two_meanings() -> None:
+    found = repeated_aliases(sources(PACKAGE))
+    expect_none(unexpected(found, REPEATED_ALIASES, "is a type in rooms that are no siblings: say what each is"))
+
+
+def test_a_name_of_a_type_that_two_rooms_give_is_found_unless_they_are_siblings_or_it_is_private() -> None:
+    text = "Place: TypeAlias = int\n_Part: TypeAlias = int\nkept: int = 1\n"
+    backends = [source(f"{PACKAGE}/backend/{name}/log.py", text) for name in ("cluster", "folded")]
+    strangers = [
+        source(f"{PACKAGE}/kernel/a.py", text),
+        source(f"{PACKAGE}/core/b.py", "class Place: ...\nclass Other: ...\n"),
+        source(f"{PACKAGE}/wire/c.py", "class Other: ...\n"),
+    ]
+    assert repeated_aliases(backends) == {}
+    assert repeated_aliases(strangers) == {"Place": [f"{room}.py" for room in ("core/b", "kernel/a")]}
 
 
 def test_a_class_or_function_that_two_rooms_define_is_found_unless_they_are_siblings_or_it_is_private() -> None:

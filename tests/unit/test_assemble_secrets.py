@@ -74,6 +74,6 @@ def test_a_system_is_given_the_secrets_of_the_caller() -> None:
         assert isinstance(dispatch, InProcessDispatch)
         vaults = [system._performers.resources.vault, dispatch.vault]
         await system.close()
-        return [vault.redactor.redacted(VALUES["caller"]) for vault in vaults]
+        return [vault.masker.masked(VALUES["caller"]) for vault in vaults]
 
     assert asyncio.run(play()) == ["[secret A]", "[secret A]"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import Settings, opened_system, settings_of
-from remit.assemble_wire import back_up, restored
+from remit.assemble_wire import back_up, restore_store
 from remit.core.failure import Ending
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message
@@ -33,7 +33,7 @@ def test_a_store_is_copied_into_a_folder_and_from_there_into_another_store(tmp_p
         assert await said_in(settings_of(home=tmp_path / "copy")) == before
         other = settings_of(home=tmp_path / "other")
         for turns in (before and 1, 0):
-            copied = await restored(other, tmp_path / "copy")
+            copied = await restore_store(other, tmp_path / "copy")
             assert (copied.runs, copied.turns > 0) == (1, bool(turns))
         assert await said_in(other) == before
 

@@ -44,7 +44,8 @@ from remit.core.schema.grammar_source import grammar_text
 from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import AnyEngine
 from remit.observe.views.event_log import EventLog
-from remit.orchestrate.exchange.exchange import Exchange, LoopConfig, OnToolResult, Stream
+from remit.orchestrate.exchange.exchange import Exchange
+from remit.orchestrate.exchange.loop_config import LoopConfig, OnToolResult, Stream
 from remit.orchestrate.exchange.sessions import Session, SessionState
 from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.run_handle import (
@@ -214,7 +215,7 @@ class AgentLoop:
 
     @contextmanager
     def _entries_for(self, exchange: Exchange) -> Iterator[dict[str, str]]:
-        """What an exchange takes along; where it does not begin, the next one does."""
+        """Lend the entries that wait to an exchange; where it does not begin, the next one gets them."""
         entries, self._entries = self._entries, {}
         try:
             yield entries

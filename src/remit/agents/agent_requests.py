@@ -16,7 +16,7 @@ from remit.core.run.messages import Message, system_message, user_message
 from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.schema_source import SCHEMA_SOURCE_INVALID, schema_of
-from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.setup.kit import PromptProvider, check_context, prompt_text
 
 # Lets a context provider read anything, so that only what is none is refused.

@@ -14,9 +14,9 @@ from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject
 from remit.core.run.halt import NOTHING_HALTED, HaltStanding
 from remit.orchestrate.guard.guard import Guard
-from remit.orchestrate.guard.guarded_run import GuardParts
-from remit.orchestrate.loop.holdings import Holdings
+from remit.orchestrate.guard.guard_parts import GuardParts
 from remit.orchestrate.loop.in_process import InProcessDispatch
+from remit.orchestrate.loop.run_leases import RunLeases
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Clock
 
@@ -27,8 +27,8 @@ def guard_in_memory(halts: Callable[[], HaltStanding] = lambda: NOTHING_HALTED, 
     """Judges the calls of agents that run elsewhere and never waits; `halts` says what is halted."""
     store, clock = MemoryStore(), clock or WallClock()
     runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
-    holdings = Holdings(store.leases, lambda run_id: None)
-    return Guard(GuardParts(runner, holdings, new_run_id, halts, forget=store.retention.delete))
+    run_leases = RunLeases(store.leases, lambda run_id: None)
+    return Guard(GuardParts(runner, run_leases, new_run_id, halts, forget=store.retention.delete))
 
 
 @checks_arguments("operation")
@@ -57,7 +57,7 @@ class GuardInMemory:
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives that waits for nothing; one that waits all the same is a bug."""
+    """Run a coroutine that waits for nothing and give its result; one that waits all the same is a bug."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -45,7 +45,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.views.event_log import EventLog
 from remit.observe.views.execution import raw_answer
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.fork_run import child_begun
 from remit.orchestrate.patterns.graph_choice import check_graph_fits

@@ -25,7 +25,8 @@ from remit.core.run.contract import NOTHING_OPEN, SystemRequest, SystemResponse
 from remit.core.run.signals import UserSignal, none_of
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.exchange.exchange import Exchange, LoopConfig
+from remit.orchestrate.exchange.exchange import Exchange
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.inner_runs import told_to_step
 from remit.orchestrate.loop.needs import RUN_PARTS_MISSING
@@ -186,7 +187,7 @@ class SingleRuns(Generic[T]):
         return self._open[run_id]
 
     def _equipped(self, system: System, session_id: str, kit_for: KitFor) -> tuple[Kit, Listener]:
-        """What a call works with, and a listener that keeps it until it has ended."""
+        """Make the kit of a call, and a listener that keeps the call until its run has ended."""
         kit, listener = kit_for(system)
         call = _Call(kit, session_id)
 

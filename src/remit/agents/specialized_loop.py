@@ -30,7 +30,7 @@ from remit.core.work.orders import Orders, orders_of
 from remit.inference.engine import AnyEngine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import EventLog
-from remit.orchestrate.exchange.exchange import LoopConfig, SpecializedConfig, Stream
+from remit.orchestrate.exchange.loop_config import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.run_handle import Run, Streaming
 from remit.orchestrate.setup.kit import ContextProvider, SystemPrompt, Terms, ToolCallFilter

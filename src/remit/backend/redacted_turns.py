@@ -4,19 +4,42 @@ Rule 1: a turn that cannot be read stays as it is; verifying finds it.
 Rule 2: a turn is written anew where it holds the words, or refers to a text that held them and was removed.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeAlias
 
+from remit.core.failure import RequestRejected
 from remit.core.journal.codec import digests_in, encode_turn, hash_turn, readable_turn
 from remit.core.journal.turn import RedactedTurn
 from remit.core.record import Record, replace
-from remit.tool.secrets.redaction import Find
+from remit.core.secrets.secret_search import CHANCE, secrets_in
+from remit.core.secrets.secret_shapes import SHAPES
+from remit.tool.secrets.secret_masks import forms_of
+
+PATTERN_UNKNOWN = "PATTERN_UNKNOWN"
+ANY_KIND = "any"
+
+# Gives what is to be taken out of a text.
+FindSecrets: TypeAlias = Callable[[str], Iterable[str]]
 
 # What stands in the place of what was taken out: a handle without a value, so that no tool is ever called with it.
 MARK = "secret:redacted#000000000000"
 
 
-def words_to_redact(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
+def finder_of(text: str, kind: str = "") -> FindSecrets:
+    """Who finds what is to be taken out of texts: a text in each of its forms, or every secret of a kind, or of any."""
+    if text:
+        forms = tuple(forms_of(text))
+        return lambda searched: [form for form in forms if form in searched]
+    known = sorted({shape.kind for shape in SHAPES} | {CHANCE})
+    if kind not in (ANY_KIND, *known):
+        message = f"pattern {kind[:80]!r} names no kind of secret; there are {ANY_KIND}, {', '.join(known)}"
+        raise RequestRejected(PATTERN_UNKNOWN, message)
+    return lambda searched: [
+        searched[found.start : found.end] for found in secrets_in(searched) if kind in (ANY_KIND, found.kind)
+    ]
+
+
+def words_to_redact(find: FindSecrets, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
     """What is to be taken out of a turn and of the long texts that it refers to, in the order it was found."""
     values: dict[str, None] = {}
     for text in _texts_in(readable_turn(data)):

@@ -112,7 +112,7 @@ def quoted(word: str) -> str:
     return '"' + word.replace('"', '""') + '"'
 
 
-class Chunk(NamedTuple):
+class Passage(NamedTuple):
     """A piece of a text, and at which of its characters it begins."""
 
     start: int
@@ -129,7 +129,9 @@ def check_chunking(chars_max: int, overlap_chars: int) -> None:
         raise RequestRejected(CHUNKING_INVALID, message)
 
 
-def chunks_of(text: str, *, chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS) -> Iterator[Chunk]:
+def passages_of(
+    text: str, *, chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
+) -> Iterator[Passage]:
     """The pieces of a text, in order; none of a text of white space."""
     check_chunking(chars_max, overlap_chars)
     start = 0
@@ -137,7 +139,7 @@ def chunks_of(text: str, *, chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int
         end = _end_of(text, start, chars_max)
         piece = text[start:end]
         if bare := piece.strip():
-            yield Chunk(start + len(piece) - len(piece.lstrip()), bare)
+            yield Passage(start + len(piece) - len(piece.lstrip()), bare)
         if end == len(text):
             return
         start = _start_after(text, end, overlap_chars)
@@ -262,7 +264,7 @@ class DocumentIndex:
             (document_id, _clean(document.origin), metadata),
         )
         number, position = cursor.lastrowid, 0
-        chunks = chunks_of(_clean(document.text), chars_max=self._chunk_chars_max, overlap_chars=self._overlap_chars)
+        chunks = passages_of(_clean(document.text), chars_max=self._chunk_chars_max, overlap_chars=self._overlap_chars)
         for position, chunk in enumerate(chunks, start=1):
             placed = self._connection.execute(
                 "INSERT INTO pieces (document, position, start, text) VALUES (?, ?, ?, ?)",
@@ -326,7 +328,7 @@ class DocumentIndex:
 
 
 def found_among(documents: Sequence[Document], query: str) -> tuple[Candidate, ...]:
-    """What is found for a query in these documents alone. Their index is made for it and closed behind it."""
+    """Search these documents alone for a query, in an index that is made for it and closed behind it."""
     with DocumentIndex() as index:
         index.add(documents)
         return index.retrieve(query)

@@ -53,7 +53,7 @@ class Ear:
 
 
 # Asks one member, in the way that suits it; a listener does so through the ear.
-Ask: TypeAlias = Callable[[Engine, Ear], Awaitable[ModelResult]]
+AskMember: TypeAlias = Callable[[Engine, Ear], Awaitable[ModelResult]]
 
 
 class ChainEngine:
@@ -87,8 +87,8 @@ class ChainEngine:
         """The answer of the first member that serves; all of them are asked the same."""
         return await self.first_served(lambda member, ear: member.infer(request, ear.before(on_chunk)))
 
-    async def first_served(self, ask: Ask) -> ModelResult:
-        """What asking comes to with the first member that serves. `ask` is given one after the other."""
+    async def first_served(self, ask: AskMember) -> ModelResult:
+        """Ask the members one after the other; gives the result of the first that serves."""
         faults: list[tuple[str, EngineFault]] = []
         # Sorting keeps the order of equals: those who rest stand behind those who do not.
         for member, breaker in sorted(zip(self._members, self._breakers, strict=True), key=_rests):

@@ -26,7 +26,7 @@ from remit.core.schema.json_schema import Violation
 from remit.core.work.graph import Node
 from remit.core.work.values import Output
 from remit.kernel.graph.compiled import CompiledGraph
-from remit.kernel.people.clock_stop import UNTOLD, Hold, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, Standstill, waited_ms
 from remit.kernel.traces import CallTrace, ChildTrace, LateOutcome, Streak
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
@@ -91,9 +91,9 @@ class RunClock:
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
-    # What is known of the waiting while children are held; and how much of the time that the clock stood is merely
-    # supposed to have been waiting, since the child did not say.
-    hold: Hold | None = None
+    # What is known of the waiting while children wait; and the stopped time that is assumed to be waiting because a child
+    # reported none.
+    standstill: Standstill | None = None
     supposed_ms: int = 0
 
 
@@ -237,7 +237,7 @@ class Children:
     # The run that each command started.
     runs: dict[str, str] = field(default_factory=dict)
     # Those that wait for a person, by the command that started them, and under which code.
-    held: dict[str, Ending] = field(default_factory=dict)
+    waiting: dict[str, Ending] = field(default_factory=dict)
     # How long the clock had stood when each of the open ones was started.
     stood_before: dict[str, int] = field(default_factory=dict)
     # Those that nodes declared and that have ended, in that order; and how many failed since their node was entered.
@@ -401,16 +401,16 @@ def waiting_for(state: RunState) -> Ending | None:
     """The code under which the run waits for a person, if nothing else can move it: of several, the gravest."""
     if state.end.ending is not None:
         return None
-    return gravest((*(question.ending for question in questions(state)), *state.children.held.values()))
+    return gravest((*(question.ending for question in questions(state)), *state.children.waiting.values()))
 
 
 def stood_by_now(state: RunState) -> int:
-    """How long the clock has stood by now, as far as it is known: of a hold that goes on, nothing is."""
-    if not state.clock.is_standing or state.children.held:
+    """How long the clock has stood by now, as far as it is known: of a standstill that goes on, nothing is."""
+    if not state.clock.is_standing or state.children.waiting:
         return state.clock.stood_ms
-    if state.clock.hold is None:
+    if state.clock.standstill is None:
         return state.clock.stood_ms + state.at_ms - state.clock.standing_since_ms
-    return state.clock.stood_ms + waited_ms(state.clock.hold, state.at_ms)
+    return state.clock.stood_ms + waited_ms(state.clock.standstill, state.at_ms)
 
 
 def waited_beyond(state: RunState, child: str, waited: int) -> int:

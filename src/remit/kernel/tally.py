@@ -35,7 +35,7 @@ from remit.core.run.manifest import Manifest
 from remit.core.schema.json_schema import Violation
 from remit.core.work.values import Output
 from remit.kernel.graph.compiled import CompiledGraph
-from remit.kernel.people.clock_stop import UNTOLD, hold_after_child, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, standstill_after_child, waited_ms
 from remit.kernel.state import CallKey, RunState, waited_beyond
 from remit.kernel.traces import ChildTrace, Streak
 
@@ -208,20 +208,21 @@ class Tally:
     @property
     def is_standing(self) -> bool:
         """Whether the clock stands still after this turn, because a person is waited for."""
-        return self.asking > 0 or self.paused or self._is_held
+        return self.asking > 0 or self.paused or self._awaits_child
 
     @property
-    def _is_held(self) -> bool:
-        return any(child != self.answering for child in self.state.children.held)
+    def _awaits_child(self) -> bool:
+        return any(child != self.answering for child in self.state.children.waiting)
 
     @property
     def standing_ms(self) -> int:
-        """How long the clock has been standing by now; of a hold that ends with this turn, only what was waiting."""
+        """How long the clock has been standing by now; of a standstill that ends with this turn, only what was waiting."""
         state = self.state
         if not state.clock.is_standing:
             return 0
-        if state.clock.hold is None or self._is_held:
+        if state.clock.standstill is None or self._awaits_child:
             return self.at_ms - state.clock.standing_since_ms
         return waited_ms(
-            hold_after_child(state.clock.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms
+            standstill_after_child(state.clock.standstill, waited_beyond(state, self.answering, self.child_stood_ms)),
+            self.at_ms,
         )

@@ -61,7 +61,7 @@ from remit.core.run.manifest import Manifest
 from remit.kernel.results.proven_effects import contradicted_by
 from remit.kernel.state import RunState, pinned, standing_at
 from remit.observe.fact import Fact, FactKind
-from remit.observe.places import Places, beginning, gave, places_of, vote_words
+from remit.observe.node_names import Places, beginning, gave, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
     FAILED,
@@ -118,7 +118,7 @@ class Reading:
         # keys of what was done there.
         self.steps: dict[str, PerformedStep] = {}
         self.visits: list[tuple[PerformedStep, list[str]]] = [(PerformedStep(StepKind.NODE, "", 0, 0, ""), [])]
-        # What is settled once: the steps that are open, and of those the ones whose outcome is unknown.
+        # The steps that are open, and of those the ones whose outcome is unknown.
         self._open: set[str] = set()
         self._doubted: set[str] = set()
         # What is sent when the run is resumed, and not before.
@@ -205,7 +205,7 @@ class Reading:
             self._change(key, {**outcome_of(arrival), **self._until(step, arrival)}, FactKind.HEARD)
 
     def _note(self, decision: object) -> None:
-        """What was ruled of a step, or of the run."""
+        """Take in a ruling about a step, or about the run."""
         match decision:
             case NodeEntered():
                 self._enter(decision)
@@ -265,7 +265,7 @@ class Reading:
         self._unsent.clear()
 
     def _begin(self, decision: object) -> None:
-        """What is a step from here on."""
+        """Begin the step that a decision is, or remark what it says."""
         match decision:
             case ToolCallRefused():
                 said = {"code": decision.code, "reason": decision.reason, "asked": self._arguments(decision)}
@@ -315,7 +315,7 @@ class Reading:
         self._tell(FactKind.BEGUN, step)
 
     def _number(self, node: str) -> int:
-        """Which of the children that a node declares comes next, counted from 1."""
+        """Count the children that a node declares; gives the number of the next one, from 1."""
         self._declared[node] = self._declared.get(node, 0) + 1
         return self._declared[node]
 

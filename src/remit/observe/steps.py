@@ -55,7 +55,7 @@ from remit.core.record import Record, Text
 from remit.core.run.usage import TokenUsage
 from remit.core.work.orders import told_order
 from remit.kernel.people.clock_stop import UNTOLD
-from remit.observe.places import percent
+from remit.observe.node_names import percent
 
 
 class StepKind(StrEnum):

@@ -11,7 +11,7 @@ from remit.core.record import Record
 from remit.core.run.contract import SystemRequest
 from remit.core.run.recovery import Recovery
 from remit.kernel.state import RunState
-from remit.observe.places import Places
+from remit.observe.node_names import Places
 from remit.observe.reading import Reading
 from remit.observe.steps import PerformedStep, StepKind
 from remit.observe.views.explain import Spent, spent_of

@@ -18,7 +18,7 @@ from remit.kernel.graph.draw import draw_mermaid
 
 if TYPE_CHECKING:
     from remit.context.evidence_message import GivenEvidence
-    from remit.orchestrate.exchange.constrain_stream import Constrainer
+    from remit.orchestrate.constrain_lines import Constrainer
 
 
 class GraphShown(Record):
@@ -44,7 +44,7 @@ def constrainer(
     schema: JsonObject | None = None, grammar: str | None = None, *, repair: bool = True, strict: bool = False
 ) -> "Constrainer":
     """The constraint stack alone, for texts that some model has said already."""
-    from remit.orchestrate.exchange.constrain_stream import Constrainer
+    from remit.orchestrate.constrain_lines import Constrainer
 
     return Constrainer(schema, grammar, repair=repair, strict=strict)
 

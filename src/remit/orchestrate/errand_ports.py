@@ -120,7 +120,7 @@ class Queue(Carriage, Protocol):
         """Say that something is worked at."""
 
     async def on_withdrawn(self, tell: Callable[[ErrandName, str], None]) -> Callable[[], Awaitable[None]]:
-        """Call a function for every errand that is taken back, with whom to answer; gives what ends it."""
+        """Call a function for every errand that is taken back, with the address to answer to; gives a function that ends this."""
 
     async def answer(self, answer_to: str) -> None:
         """Say to the process that took an errand back that it is being stopped here; and again, that it has stopped."""

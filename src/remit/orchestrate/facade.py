@@ -404,7 +404,7 @@ class System(Acting):
         self._expect_scope(Scope.START, "guard")
         # Only those who guard other people's agents pay for the protocol.
         from remit.orchestrate.guard.guard import Guard
-        from remit.orchestrate.guard.guarded_run import parts_beside
+        from remit.orchestrate.guard.guard_parts import parts_beside
 
         halts, begin = (lambda: self._halts.standing), self._quotas.begin
         return Guard(parts_beside(self._post, self._manifests, halts, begin, self.principal, self._expect_open))
@@ -463,7 +463,7 @@ class System(Acting):
             driver = self._hub.drivers.get(run_id)
             state = await (self._runner.state_at_rest(run_id) if driver is None else self._hub.at_rest(driver))
             # What a child asked may have been answered: while the child goes on, its parent does not rest either.
-            if state.end.ending is not None or not state.children.held or not await self._hub.settle_beneath(run_id):
+            if state.end.ending is not None or not state.children.waiting or not await self._hub.settle_beneath(run_id):
                 return state
 
     async def _check_halts(self, run_id: str) -> None:

@@ -51,7 +51,7 @@ class StoreInUse:
         return port
 
     async def ask(self, question: Callable[Asked, Awaitable[Told]], *given: Asked.args, **named: Asked.kwargs) -> Told:
-        """What a port answers, unless the system has let the store go."""
+        """Ask a port, and count the question as under way; raises SYSTEM_CLOSED once the system has let the store go."""
         self.expect_open()
         self._under_way += 1
         try:

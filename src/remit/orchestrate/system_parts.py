@@ -7,12 +7,12 @@ from remit.orchestrate.bus.post import Post
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.division import DividedWork, Division
 from remit.orchestrate.facts.sealer import Sealer
-from remit.orchestrate.history.copies import Copies
 from remit.orchestrate.history.custody import Custody
+from remit.orchestrate.history.run_copies import Copies
 from remit.orchestrate.loop.halt_switch import Halts
-from remit.orchestrate.loop.holdings import fenced_journal
 from remit.orchestrate.loop.hub import FindKit, Hub
 from remit.orchestrate.loop.offspring import Lineages
+from remit.orchestrate.loop.run_leases import fenced_journal
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.loop.signatures import signed_journal, signed_snapshots
 from remit.orchestrate.people.full_response import Responses

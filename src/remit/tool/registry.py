@@ -7,7 +7,7 @@ from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import canonical_hash
 from remit.core.limits.tools import ToolDefinition
 from remit.core.run.manifest import Source
-from remit.tool.declare.decorator import Function, Tool, tool
+from remit.tool.declare.decorator import Tool, ToolFunction, tool
 from remit.tool.declare.signature import invalid_definition
 
 TOOL_NAME_TAKEN = "TOOL_NAME_TAKEN"
@@ -27,7 +27,7 @@ class Registry:
         for given in tools:
             if given is None:  # To `tool` it stands for the function that follows.
                 raise invalid_definition("None", "it is no function; leave it out of the tools, or give the function")
-            one = given if isinstance(given, Tool) else tool(cast(Function, given))
+            one = given if isinstance(given, Tool) else tool(cast(ToolFunction, given))
             if one.name in self._tools:
                 message = f"two tools are called {one.name!r}; give one of them another name with @tool(name=...)"
                 raise RequestRejected(TOOL_NAME_TAKEN, message, {"tool": one.name})

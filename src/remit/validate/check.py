@@ -17,7 +17,7 @@ from remit.core.record import Record
 from remit.core.run.contract import ConfidenceSource, ValidationResult
 from remit.core.work.candidate import Candidate
 from remit.validate.breach import BREACHES_PER_RULE_MAX, Breach, breach_text, shown_in_message
-from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, steps_of
+from remit.validate.json_pointers import CheckedValue, Missing, Stands, Unread, steps_of
 from remit.validate.predicates import Predicate, Said, predicate_of
 from remit.validate.rule_set import Rule, RuleSet, Severity, rules_version
 

@@ -16,7 +16,6 @@ from remit.validate.breach import shown_in_message
 from remit.validate.leaks import leaks_in
 from remit.validate.rule_set import (
     AllowedValues,
-    Check,
     Citations,
     Length,
     MustMatch,
@@ -27,6 +26,7 @@ from remit.validate.rule_set import (
     NotEmpty,
     NumberRange,
     RequiredFields,
+    RuleCheck,
 )
 from remit.validate.safe_regex import Pattern, compile_pattern
 
@@ -57,7 +57,7 @@ class Predicate(NamedTuple):
     reads_values: bool = False
 
 
-def predicate_of(check: Check) -> Predicate:
+def predicate_of(check: RuleCheck) -> Predicate:
     """The predicate of a check; raises RequestRejected for limits that make no sense."""
     match check:
         case NotEmpty():

@@ -13,7 +13,7 @@ from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -61,12 +61,12 @@ def _rules(document: YamlDocument) -> Rules:
         raise RequestRejected(error.code, message, {"source": document.source_name, "line": line}) from None
 
 
-def _place_of(rule_set: RuleSet, name: object) -> Place:
+def _place_of(rule_set: RuleSet, name: object) -> ValuePath:
     names = [rule.name for rule in rule_set.rules]
     return ("rules", names.index(name)) if isinstance(name, str) and name in names else ()
 
 
-def _rule(document: YamlDocument, value: Any, place: Place) -> Rule:
+def _rule(document: YamlDocument, value: Any, place: ValuePath) -> Rule:
     named = value.get("check") if isinstance(value, dict) else None
     if isinstance(value, dict) and not (isinstance(named, str) and named in CHECKS):
         near = get_close_matches(str(named), CHECKS, n=1)
@@ -85,19 +85,19 @@ def _rule(document: YamlDocument, value: Any, place: Place) -> Rule:
     return Rule(_value(document, block, "name", place), check_type(**read), **rest)
 
 
-def _question(document: YamlDocument, value: Any, place: Place) -> SemanticCheck:
+def _question(document: YamlDocument, value: Any, place: ValuePath) -> SemanticCheck:
     block = block_in(document, value, _SEMANTIC_KEYS, place)
     keys = dict.fromkeys(("name", "question", *block))
     return SemanticCheck(**{key: _value(document, block, key, place) for key in keys})
 
 
 def _retry(document: YamlDocument, value: Any) -> RetryPolicy:
-    place: Place = ("retry",)
+    place: ValuePath = ("retry",)
     block = block_in(document, value, _RETRY_KEYS, place)
     return RetryPolicy(**{key: _value(document, block, key, place) for key in block})
 
 
-def _value(document: YamlDocument, block: Mapping[str, Any], key: str, place: Place) -> Any:
+def _value(document: YamlDocument, block: Mapping[str, Any], key: str, place: ValuePath) -> Any:
     """One value of a block, as the type its key asks for."""
     if key not in block:
         document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no {key!r}; add it", place)

@@ -88,7 +88,7 @@ class NoSecrets(Record, tag="no_secrets"):
     """The text holds nothing that looks like a key, a token or a password in an address."""
 
 
-Check: TypeAlias = (
+RuleCheck: TypeAlias = (
     NotEmpty
     | Length
     | MustMatch
@@ -103,7 +103,7 @@ Check: TypeAlias = (
 )
 
 # Every check by the name it has in a file.
-CHECKS: Mapping[str, type[Check]] = MappingProxyType(
+CHECKS: Mapping[str, type[RuleCheck]] = MappingProxyType(
     {
         "not_empty": NotEmpty,
         "length": Length,
@@ -127,7 +127,7 @@ class Rule(MadeByHand):
     """
 
     name: str
-    check: Check
+    check: RuleCheck
     at: str = ""
     severity: Severity = Severity.BLOCK
     optional: bool = False

@@ -44,9 +44,9 @@ from remit.wire.payloads import checked_record
 from remit.wire.told_talk import call_id_of, proposal_ids, request_id_of, talk_of
 
 # Gives a text in full.
-Texts: TypeAlias = Callable[[Text], str]
+TextOf: TypeAlias = Callable[[Text], str]
 # What a command asks of a model, as far as the wire tells it: its messages, its tools and how it is to answer.
-Asked: TypeAlias = Callable[[RunState, CallModel], ModelRequest]
+RequestOf: TypeAlias = Callable[[RunState, CallModel], ModelRequest]
 
 # What messages, descriptions of tools, and arguments may take of a message that has 1,000,000 bytes.
 TALK_BYTES_MAX, TOOLS_BYTES_MAX, ARGUMENTS_BYTES_MAX = 600_000, 200_000, 400_000
@@ -69,7 +69,7 @@ def plainly_asked(state: RunState, command: CallModel) -> ModelRequest:
     )
 
 
-def requests_of_turn(turn: Turn, state: RunState, text: Texts, asked: Asked = plainly_asked) -> Iterator[Record]:
+def requests_of_turn(turn: Turn, state: RunState, text: TextOf, asked: RequestOf = plainly_asked) -> Iterator[Record]:
     """What a turn asks of models and tools; the state is that after it."""
     for command in turn.decisions:
         if isinstance(command, CallModel):
@@ -78,7 +78,7 @@ def requests_of_turn(turn: Turn, state: RunState, text: Texts, asked: Asked = pl
             yield _called(command, state)
 
 
-def outcomes_of(turn: Turn, state: RunState, text: Texts) -> Iterator[Record]:
+def outcomes_of(turn: Turn, state: RunState, text: TextOf) -> Iterator[Record]:
     """What a turn says that models answered and tools returned; the state is that after it."""
     arrival, run_id = turn.arrival, state.run_id
     if isinstance(arrival, ModelAnswered):
@@ -93,7 +93,7 @@ def outcomes_of(turn: Turn, state: RunState, text: Texts) -> Iterator[Record]:
             yield call_result(run_id, trace, call_id, text, pinned(state).request.trace_id)
 
 
-def model_answered(answer: ModelAnswered, run_id: str, text: Texts = by_digest) -> AgentResponse:
+def model_answered(answer: ModelAnswered, run_id: str, text: TextOf = by_digest) -> AgentResponse:
     """What a model answered, as a message."""
     said = _of_answer(run_id, answer, lambda held: fitting(text(held)))
     request_id, used = request_id_of(run_id, answer.command_id), answer.usage
@@ -112,7 +112,7 @@ def _failed(request_id: str, code: str, message: str, usage: TokenUsage) -> Agen
     )
 
 
-def _asked(command: CallModel, state: RunState, text: Texts, asked: Asked) -> Iterator[AgentRequest]:
+def _asked(command: CallModel, state: RunState, text: TextOf, asked: RequestOf) -> Iterator[AgentRequest]:
     request = asked(state, command)
     messages, choice = _within(chat_of(request.messages, lambda held: fitting(text(held)))), request.tool_choice
     if not messages:
@@ -158,7 +158,7 @@ def _called(command: CallTool, state: RunState) -> WireToolCall:
     )
 
 
-def call_result(run_id: str, trace: CallTrace, call_id: str, text: Texts, trace_id: str = "") -> WireToolResult:
+def call_result(run_id: str, trace: CallTrace, call_id: str, text: TextOf, trace_id: str = "") -> WireToolResult:
     """What a call came to."""
     is_unverified = trace.code == UNVERIFIED
     error = "" if is_unverified else ": ".join(part for part in (trace.code, trace.reason) if part)
@@ -173,7 +173,7 @@ def call_result(run_id: str, trace: CallTrace, call_id: str, text: Texts, trace_
     )
 
 
-def chat_of(shown: Sequence[Message], text: Texts) -> tuple[ChatMessage, ...]:
+def chat_of(shown: Sequence[Message], text: TextOf) -> tuple[ChatMessage, ...]:
     """Messages as the wire has them. What says nothing at all, such as an empty result, is no message there."""
     said = [_chat_message(entry, text) for entry in shown]
     return tuple([message for message in said if message.content or message.reasoning_content or message.tool_calls])
@@ -191,7 +191,7 @@ def _chat_message(message: Message, text: Callable[[Text], str]) -> ChatMessage:
     )
 
 
-def _of_answer(run_id: str, answer: ModelAnswered, text: Texts) -> ChatMessage:
+def _of_answer(run_id: str, answer: ModelAnswered, text: TextOf) -> ChatMessage:
     return ChatMessage(
         role=Role.ASSISTANT.value,
         content=text(answer.text),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from remit.core.record import JsonObject, Record
-from remit.wire.message_texts import ZERO_MOMENT, Moment
+from remit.wire.message_texts import ZERO_MOMENT, WireMoment
 
 # Beyond this a number is not the same number for every reader of JSON.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -171,7 +171,7 @@ class ConstructedContext(Record, kw_only=True):
     token_count: Count = _ALWAYS_NUMBER
     entities: tuple[str, ...] = ()
     sources: tuple[ContextSource, ...] = ()
-    constructed_at: Moment = ""
+    constructed_at: WireMoment = ""
 
     def __post_init__(self) -> None:
         """Read the zero moment as none."""
@@ -234,7 +234,7 @@ class UserMessage(Record, kw_only=True):
     thread_id: str = ""
     metadata: dict[str, str] = {}
     context_request_id: str = ""
-    timestamp: Moment = _ALWAYS_TEXT
+    timestamp: WireMoment = _ALWAYS_TEXT
 
 
 class WireSignal(Record, kw_only=True):
@@ -247,7 +247,7 @@ class WireSignal(Record, kw_only=True):
     channel_type: str = _ALWAYS_TEXT
     channel_id: str = _ALWAYS_TEXT
     payload: Any = None
-    timestamp: Moment = _ALWAYS_TEXT
+    timestamp: WireMoment = _ALWAYS_TEXT
 
 
 class SignalMessage(Record, kw_only=True):
@@ -256,7 +256,7 @@ class SignalMessage(Record, kw_only=True):
     loop_id: str = _ALWAYS_TEXT
     type: str = _ALWAYS_TEXT
     reason: str = _ALWAYS_TEXT
-    timestamp: Moment = _ALWAYS_TEXT
+    timestamp: WireMoment = _ALWAYS_TEXT
 
 
 class ResponseBlock(Record, kw_only=True):
@@ -290,7 +290,7 @@ class UserResponse(Record, kw_only=True):
     content: str = _ALWAYS_TEXT
     blocks: tuple[ResponseBlock, ...] = ()
     actions: tuple[ResponseAction, ...] = ()
-    timestamp: Moment = _ALWAYS_TEXT
+    timestamp: WireMoment = _ALWAYS_TEXT
 
 
 class LoopCreatedEvent(Record, kw_only=True):
@@ -304,7 +304,7 @@ class LoopCreatedEvent(Record, kw_only=True):
     workflow_step: str = ""
     context_request_id: str = ""
     max_iterations: Count = _ALWAYS_NUMBER
-    created_at: Moment = _ALWAYS_TEXT
+    created_at: WireMoment = _ALWAYS_TEXT
 
 
 class LoopCompletedEvent(Record, kw_only=True):
@@ -322,7 +322,7 @@ class LoopCompletedEvent(Record, kw_only=True):
     parent_loop: str = ""
     workflow_slug: str = ""
     workflow_step: str = ""
-    completed_at: Moment = _ALWAYS_TEXT
+    completed_at: WireMoment = _ALWAYS_TEXT
     channel_type: str = ""
     channel_id: str = ""
     user_id: str = ""
@@ -343,7 +343,7 @@ class LoopFailedEvent(Record, kw_only=True):
     tokens_out: Count = _ALWAYS_NUMBER
     workflow_slug: str = ""
     workflow_step: str = ""
-    failed_at: Moment = _ALWAYS_TEXT
+    failed_at: WireMoment = _ALWAYS_TEXT
     channel_type: str = ""
     channel_id: str = ""
     user_id: str = ""
@@ -358,7 +358,7 @@ class LoopCancelledEvent(Record, kw_only=True):
     cancelled_by: str = _ALWAYS_TEXT
     workflow_slug: str = ""
     workflow_step: str = ""
-    cancelled_at: Moment = _ALWAYS_TEXT
+    cancelled_at: WireMoment = _ALWAYS_TEXT
 
 
 class ContextEvent(Record, kw_only=True):
@@ -379,8 +379,8 @@ class AgentIdentity(Record, kw_only=True):
     display_name: str = _ALWAYS_TEXT
     credentials: tuple[JsonObject, ...] = ()
     internal_role: str = ""
-    created: Moment = ""
-    updated: Moment = ""
+    created: WireMoment = ""
+    updated: WireMoment = ""
     metadata: JsonObject = {}
 
     def __post_init__(self) -> None:
@@ -399,8 +399,8 @@ class LoopEntity(Record, kw_only=True):
     iterations: Count = _ALWAYS_NUMBER
     max_iterations: Count = _ALWAYS_NUMBER
     pending_tool_results: dict[str, WireToolResult] = {}
-    started_at: Moment = ""
-    timeout_at: Moment = ""
+    started_at: WireMoment = ""
+    timeout_at: WireMoment = ""
     parent_loop_id: str = ""
     depth: Count = 0
     max_depth: Count = 0
@@ -408,7 +408,7 @@ class LoopEntity(Record, kw_only=True):
     pause_requested_by: str = ""
     state_before_pause: str = ""
     cancelled_by: str = ""
-    cancelled_at: Moment = ""
+    cancelled_at: WireMoment = ""
     user_id: str = ""
     channel_type: str = ""
     channel_id: str = ""
@@ -417,7 +417,7 @@ class LoopEntity(Record, kw_only=True):
     outcome: str = ""
     result: str = ""
     error: str = ""
-    completed_at: Moment = ""
+    completed_at: WireMoment = ""
     identity: AgentIdentity | None = None
 
     def __post_init__(self) -> None:
@@ -428,7 +428,7 @@ class LoopEntity(Record, kw_only=True):
 class TrajectoryStep(Record, kw_only=True):
     """One step: a `model_call` or a `tool_call`. Messages and `tool_calls` are there where the full detail was asked for."""
 
-    timestamp: Moment = _ALWAYS_TEXT
+    timestamp: WireMoment = _ALWAYS_TEXT
     step_type: str = _ALWAYS_TEXT
     request_id: str = ""
     prompt: str = ""
@@ -448,8 +448,8 @@ class Trajectory(Record, kw_only=True):
     """The whole way of a loop. One too long for its bucket has no steps here and says under which digest they are kept."""
 
     loop_id: str = _ALWAYS_TEXT
-    start_time: Moment = _ALWAYS_TEXT
-    end_time: Moment = ""
+    start_time: WireMoment = _ALWAYS_TEXT
+    end_time: WireMoment = ""
     steps: tuple[TrajectoryStep, ...] = msgspec.field(default_factory=_none)
     outcome: str = ""
     total_tokens_in: Count = _ALWAYS_NUMBER

@@ -8,7 +8,7 @@ import msgspec
 from remit.core.record import digest_of
 
 # An RFC 3339 text; empty where there is no moment.
-Moment: TypeAlias = str
+WireMoment: TypeAlias = str
 
 ZERO_MOMENT = "0001-01-01T00:00:00Z"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ def fitting(text: str) -> str:
     return f"{head}\n[{len(data)} bytes in all, sha256:{digest_of(data).hex()}]"
 
 
-def moment(at_ms: int) -> Moment:
+def moment(at_ms: int) -> WireMoment:
     """The moment so many milliseconds after 1970, as RFC 3339 without trailing zeros; empty for 0, which is none."""
     if not at_ms:
         return ""
@@ -36,7 +36,7 @@ def moment(at_ms: int) -> Moment:
     return f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def moment_ms(text: Moment) -> int:
+def moment_ms(text: WireMoment) -> int:
     """Milliseconds after 1970 of an RFC 3339 text; 0 of an empty one or the zero moment. ValueError where it is none."""
     if text in ("", ZERO_MOMENT):
         return 0

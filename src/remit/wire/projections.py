@@ -24,8 +24,8 @@ from remit.observe.reading import Reading
 from remit.observe.steps import CANCEL, PerformedStep, StepKind
 from remit.observe.views.execution import error_of, run_usage
 from remit.wire.call_events import (
-    Asked,
-    Texts,
+    RequestOf,
+    TextOf,
     by_digest,
     call_result,
     chat_of,
@@ -74,7 +74,7 @@ def loop_depth(state: RunState) -> LoopDepth:
 
 
 def loop_entity(
-    state: RunState, reading: Reading, *, text: Texts = by_digest, identity: AgentIdentity | None = None
+    state: RunState, reading: Reading, *, text: TextOf = by_digest, identity: AgentIdentity | None = None
 ) -> LoopEntity:
     """A run as its bucket shows it."""
     manifest, ending = pinned(state), state.end.ending
@@ -131,7 +131,7 @@ def loop_created(manifest: Manifest, at_ms: int) -> LoopCreatedEvent:
     )
 
 
-def loop_ended(state: RunState, reading: Reading, *, text: Texts = by_digest) -> LoopEnded:
+def loop_ended(state: RunState, reading: Reading, *, text: TextOf = by_digest) -> LoopEnded:
     """The event of a run that has ended: it completed, failed or was cancelled."""
     manifest, ending = pinned(state), state.end.ending
     assert ending is not None, "the run has ended"
@@ -225,7 +225,7 @@ def context_events(turn: Turn, state: RunState) -> Iterator[ContextEvent]:
 
 
 def turn_messages(
-    turn: Turn, state: RunState, reading: Reading, *, text: Texts = by_digest, asked: Asked = plainly_asked
+    turn: Turn, state: RunState, reading: Reading, *, text: TextOf = by_digest, asked: RequestOf = plainly_asked
 ) -> Iterator[Record]:
     """Every message that the wire is told of a turn; the state and the reading are those after it.
 
@@ -261,7 +261,7 @@ def trajectory_of(
     state: RunState,
     reading: Reading,
     *,
-    text: Texts = by_digest,
+    text: TextOf = by_digest,
     is_full: bool = False,
     shown: Shown = lambda state, step, messages: messages,
 ) -> Trajectory:
@@ -295,7 +295,7 @@ def _model_step(
     reading: Reading,
     step: PerformedStep,
     shown: tuple[Message, ...],
-    text: Texts,
+    text: TextOf,
     *,
     is_full: bool,
 ) -> TrajectoryStep:
@@ -316,7 +316,7 @@ def _model_step(
     )
 
 
-def _tool_step(reading: Reading, step: PerformedStep, text: Texts) -> TrajectoryStep:
+def _tool_step(reading: Reading, step: PerformedStep, text: TextOf) -> TrajectoryStep:
     said = text(step.answered)
     return TrajectoryStep(
         timestamp=moment(reading.began_at_ms + step.began_ms),
@@ -340,7 +340,7 @@ def _answer(state: RunState, command_id: str) -> ModelAnswered | None:
     return next((answer for answer in answers if answer.command_id == command_id), None)
 
 
-def _pending(state: RunState, text: Texts) -> dict[str, WireToolResult]:
+def _pending(state: RunState, text: TextOf) -> dict[str, WireToolResult]:
     """Results of the latest answer's calls, while others of them are still under way."""
     if not any(isinstance(command, CallTool) for command in state.commands.open.values()):
         return {}

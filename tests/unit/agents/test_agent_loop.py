@@ -38,7 +38,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk, StreamHandler
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import Action, ContextEvent, Event, InMemoryEventLog
-from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.exchange.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID
 from remit.rerank.router import ROUTER_UNKNOWN
 from remit.tool.declare.decorator import tool

@@ -20,7 +20,7 @@ from remit.core.run.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.orchestrate.bus.bus import Listener
-from remit.orchestrate.exchange.exchange import LoopConfig
+from remit.orchestrate.exchange.loop_config import LoopConfig
 from remit.orchestrate.loop.recover import RUN_NOT_FOUND
 from remit.orchestrate.setup.kit import STANDARD_TERMS
 from remit.tool.declare.decorator import Tool, tool

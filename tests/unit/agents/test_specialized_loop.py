@@ -23,7 +23,7 @@ from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted.engine import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.views.event_log import Action, InMemoryEventLog
-from remit.orchestrate.exchange.exchange import SpecializedConfig
+from remit.orchestrate.exchange.loop_config import SpecializedConfig
 from remit.tool.declare.decorator import tool
 from tests.unit.orchestrate.house import Listening, Said
 from tests.unit.orchestrate.stage import play

@@ -5,7 +5,7 @@ import asyncio
 from remit.backend.folded.log import LogEntry
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryLeases
+from remit.backend.memory.leases import MemoryLeases
 from remit.core.journal.storage import START, AppendConflict, Barrier, Place, RunListing, Warrant
 from remit.core.limits.budget import Dimension
 from remit.core.limits.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation

@@ -13,7 +13,7 @@ import pytest
 
 from remit.backend.embedded.disk import locks
 from remit.backend.embedded.disk.locks import FileLocks
-from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.backend.embedded.owner import key_file
 from remit.backend.embedded.owner.key_file import load_signer
 from remit.backend.embedded.store import EmbeddedStore
@@ -205,7 +205,7 @@ def test_a_system_that_refuses_to_lock_is_not_taken_for_a_rival(
 
 def test_heads_come_back_from_the_log_in_order(tmp_path: Path) -> None:
     signer = Signer.generate()
-    log = HeadsLog(tmp_path)
+    log = HeadsFile(tmp_path)
     assert log.heads("run") == []
     heads = [head(signer, run_id, seq) for seq in range(3) for run_id in ("run", 'odd "id"\n\x1b[31m', "ä")]
     log.append(heads[:4])
@@ -222,7 +222,7 @@ def test_heads_come_back_from_the_log_in_order(tmp_path: Path) -> None:
 
 def test_a_deletion_is_found_beside_the_heads_it_speaks_of(tmp_path: Path) -> None:
     signer = Signer.generate()
-    log = HeadsLog(tmp_path)
+    log = HeadsFile(tmp_path)
     deletion = sign_deletion(signer, run_id="run", seq=4, head=bytes(32), at_ms=7)
     log.append([head(signer), deletion])
     assert log.heads("run") == [head(signer)]
@@ -233,7 +233,7 @@ def test_a_deletion_is_found_beside_the_heads_it_speaks_of(tmp_path: Path) -> No
 
 def test_lines_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
     signer = Signer.generate()
-    log = HeadsLog(tmp_path)
+    log = HeadsFile(tmp_path)
     log.append([head(signer)])
     log.close()
     path = tmp_path / "heads.log"
@@ -249,7 +249,7 @@ def test_lines_that_say_nothing_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_line_after_one_that_was_cut_short_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signer = Signer.generate()
-    log = HeadsLog(tmp_path)
+    log = HeadsFile(tmp_path)
     write = os.write
 
     def half(descriptor: int, data: bytes) -> int:
@@ -269,9 +269,9 @@ def test_a_line_after_one_that_was_cut_short_begins_anew(tmp_path: Path, monkeyp
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "heads.log").mkdir()
     with pytest.raises(StoreUnusable, match="STORE_LINKED"):
-        HeadsLog(tmp_path).heads("run")
+        HeadsFile(tmp_path).heads("run")
     with pytest.raises(StoreUnusable, match="STORE_LINKED"):
-        HeadsLog(tmp_path).append([])
+        HeadsFile(tmp_path).append([])
 
 
 def test_barriers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,4 +362,4 @@ def test_a_loop_that_closed_while_its_barrier_was_synced_is_not_told(tmp_path: P
     assert store._syncer is not None
     store._syncer.settle([(future, head(store.signer))])
     asyncio.run(store.close())
-    assert [entry.seq for entry in HeadsLog(tmp_path).heads("run")] == [0]
+    assert [entry.seq for entry in HeadsFile(tmp_path).heads("run")] == [0]

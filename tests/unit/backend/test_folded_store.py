@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from remit.backend.folded.store import FoldedStore
-from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.seals import MemorySeals
 from remit.core.journal.codec import hash_turn
 from remit.core.journal.signing import Signer, sign_head
 from remit.core.journal.storage import (

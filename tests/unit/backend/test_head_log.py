@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
+from remit.backend.embedded.heads_file import HEADS_LOG, HeadsFile
 from remit.core.journal.storage import SignedHead
 
 
@@ -13,7 +13,7 @@ def head(seq: int) -> SignedHead:
 
 
 def log_of(home: Path, *heads: SignedHead) -> list[SignedHead]:
-    log = HeadsLog(home)
+    log = HeadsFile(home)
     log.append(heads)
     log.close()
     return log.heads("run")

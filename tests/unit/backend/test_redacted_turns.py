@@ -1,11 +1,10 @@
 """What is left of a turn when words are taken out of it: what the stores that redact have in common."""
 
-from remit.backend.redacted_turns import MARK, longest_first, without, words_to_redact
+from remit.backend.redacted_turns import MARK, finder_of, longest_first, without, words_to_redact
 from remit.core.journal.arrivals import FeedbackGiven
 from remit.core.journal.codec import NO_HASH, decode_turn, encode_turn, hash_turn
 from remit.core.journal.turn import KERNEL_VERSION, RedactedTurn, Turn
 from remit.core.record import BlobRef, Text, digest_of
-from remit.tool.secrets.redaction import finder_of
 
 SAID = RedactedTurn(b"", b"", "ann", "a mistake", 1, "", b"")
 DIGEST = digest_of(b"a long text")

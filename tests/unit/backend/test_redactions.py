@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.redacted_turns import PATTERN_UNKNOWN
 from remit.core.failure import RequestRejected
 from remit.observe.proof.findings import Fault
 from remit.orchestrate.facade import System
 from remit.orchestrate.history.replay import AuditVerdict
 from remit.orchestrate.setup.kit import Kit
 from remit.tool.declare.decorator import tool
-from remit.tool.secrets.redaction import PATTERN_UNKNOWN
 from tests.e2e.house import asking, calls, house, says, scripted
 from tests.planted import Planted
 from tests.text_files import bytes_below

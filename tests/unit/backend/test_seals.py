@@ -7,7 +7,7 @@ import pytest
 
 from remit.backend.embedded import seals as embedded
 from remit.backend.embedded.seals import FileSeals
-from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.seals import MemorySeals
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.orchestrate.ports import Seals

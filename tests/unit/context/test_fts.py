@@ -18,9 +18,9 @@ from remit.context.fts import (
     Document,
     DocumentIndex,
     check_chunking,
-    chunks_of,
     expression_of,
     meaningful_words,
+    passages_of,
     quoted,
 )
 from remit.core.failure import RequestRejected
@@ -224,12 +224,12 @@ def test_an_index_may_be_asked_and_filled_from_many_threads(shop: DocumentIndex)
 
 
 def test_a_short_text_is_one_piece_without_the_white_space_around_it() -> None:
-    assert [tuple(chunk) for chunk in chunks_of("  \n hello \n")] == [(4, "hello")]
+    assert [tuple(chunk) for chunk in passages_of("  \n hello \n")] == [(4, "hello")]
 
 
 @pytest.mark.parametrize("text", ["", " \n\t "])
 def test_a_text_of_nothing_has_no_pieces(text: str) -> None:
-    assert list(chunks_of(text)) == []
+    assert list(passages_of(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_a_text_of_nothing_has_no_pieces(text: str) -> None:
 def test_a_piece_ends_at_the_best_end_there_is(separator: str, end: str) -> None:
     words = " ".join(["word"] * 7) + end if separator != " " else "wordx"
     text = separator.join([words] * 20)
-    first = next(chunks_of(text, chars_max=100, overlap_chars=0))
+    first = next(passages_of(text, chars_max=100, overlap_chars=0))
     assert first.text.endswith(end.strip())
     assert len(first.text) >= 50
 
 
 def test_a_text_without_any_end_is_cut_at_the_limit() -> None:
-    assert [chunk.text for chunk in chunks_of("x" * 100, chars_max=40, overlap_chars=0)] == [
+    assert [chunk.text for chunk in passages_of("x" * 100, chars_max=40, overlap_chars=0)] == [
         "x" * 40,
         "x" * 40,
         "x" * 20,
@@ -255,14 +255,14 @@ def test_a_text_without_any_end_is_cut_at_the_limit() -> None:
 
 def test_neighbours_overlap_from_the_beginning_of_a_word() -> None:
     text = " ".join(f"w{number:03}" for number in range(60))
-    first, second, *_ = chunks_of(text, chars_max=100, overlap_chars=20)
+    first, second, *_ = passages_of(text, chars_max=100, overlap_chars=20)
     assert second.start < first.start + len(first.text)
     assert text[second.start : second.start + 1] == "w"
     assert text[second.start : second.start + len(second.text)] == second.text
 
 
 def test_an_overlap_within_one_long_word_still_goes_forward() -> None:
-    pieces = list(chunks_of("x" * 200, chars_max=40, overlap_chars=10))
+    pieces = list(passages_of("x" * 200, chars_max=40, overlap_chars=10))
     assert [piece.start for piece in pieces] == [0, 30, 60, 90, 120, 150, 180][: len(pieces)]
     assert pieces[-1].start + len(pieces[-1].text) == 200
 

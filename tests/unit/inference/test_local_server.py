@@ -21,7 +21,7 @@ from remit.inference.local.server import (
     LOADED_MAX,
     SLOTS,
     WINDOW_MAX,
-    Ask,
+    AskModel,
     LoadedModel,
     LoadedModels,
     ModelFile,
@@ -58,7 +58,7 @@ def heard_from(model: LoadedModel, body: dict[str, Any] = HELLO) -> list[Any]:
 def test_a_model_is_loaded_when_it_is_first_asked_and_then_stays(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     started: list[ModelFile] = []
 
-    def start(file: ModelFile) -> Ask:
+    def start(file: ModelFile) -> AskModel:
         started.append(file)
         return start_server(file)
 
@@ -77,7 +77,7 @@ def test_a_model_is_loaded_when_it_is_first_asked_and_then_stays(tiny: Path, cap
 def test_those_who_ask_at_the_same_time_wait_for_one_loading(tiny: Path) -> None:
     started: list[ModelFile] = []
 
-    def start(file: ModelFile) -> Ask:
+    def start(file: ModelFile) -> AskModel:
         started.append(file)
         return start_server(file)
 
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_loaded_is_a_model_that_is_not_available(tmp_path:
 def test_a_loading_that_failed_is_tried_again_with_the_next_call(tiny: Path) -> None:
     troubles: list[Exception] = [OSError("no space left"), ImportError("no such library")]
 
-    def start(file: ModelFile) -> Ask:
+    def start(file: ModelFile) -> AskModel:
         if troubles:
             raise troubles.pop(0)
         return start_server(file)

@@ -201,7 +201,7 @@ def test_the_child_that_an_origin_waits_with_is_not_the_fork_s() -> None:
     origin.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))
     origin.take(arrivals.FeedbackGiven("ada", "hurry"), after_ms=5_000)
     fork = copied(origin)
-    assert (fork.state.children.held, fork.state.clock.hold) == ({}, None)
+    assert (fork.state.children.waiting, fork.state.clock.standstill) == ({}, None)
     resumed(fork)
     was_standing = fork.state.clock.is_standing
     fork.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED))

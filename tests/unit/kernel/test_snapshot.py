@@ -67,10 +67,10 @@ def test_every_field_of_the_state_and_of_its_groups_is_kept_but_what_is_derived(
 
 def test_maps_keep_their_order_and_their_keys_of_two_parts() -> None:
     state = started()
-    state.children.held = {"9.1": Ending.BUDGET_EXHAUSTED, "2.1": Ending.CONFIRM_REQUIRED}
+    state.children.waiting = {"9.1": Ending.BUDGET_EXHAUSTED, "2.1": Ending.CONFIRM_REQUIRED}
     state.calls.repeats = {("look", b"\xff"): 2, ("fetch", b""): 1}
     restored = kept(state)
-    assert list(restored.children.held.items()) == list(state.children.held.items())
+    assert list(restored.children.waiting.items()) == list(state.children.waiting.items())
     assert list(restored.calls.repeats.items()) == list(state.calls.repeats.items())
 
 

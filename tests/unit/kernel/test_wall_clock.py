@@ -175,7 +175,7 @@ def test_what_a_child_worked_after_it_had_waited_is_time_of_its_parent() -> None
     run = minute_long()
     ends(run, with_child_held(run), stood_ms=3_600_000, after_ms=3_600_000 + 20_000)
     assert run.state.clock.deadline_at_ms == BEGINS_AT_MS + MINUTE_MS + 3_600_000
-    assert (run.state.clock.stood_ms, run.state.clock.supposed_ms, run.state.clock.hold) == (3_600_000, 0, None)
+    assert (run.state.clock.stood_ms, run.state.clock.supposed_ms, run.state.clock.standstill) == (3_600_000, 0, None)
     assert clock_ms_used(run.tally()) == 10 + 20_000
 
 
@@ -260,7 +260,7 @@ def test_a_run_that_ends_while_a_child_waits_did_not_work_and_does_not_claim_to_
     with_child_held(run)
     run.take(arrivals.CancelRequested("ada"), after_ms=3_600_000)
     assert (run.state.end.ending, run.state.clock.stood_ms, waited_by(run.state)) == (Ending.USER_CANCEL, 3_600_000, 0)
-    assert (run.state.clock.hold, run.state.children.stood_before) == (None, {})
+    assert (run.state.clock.standstill, run.state.children.stood_before) == (None, {})
 
 
 def test_what_a_run_waited_itself_is_known() -> None:

@@ -8,7 +8,7 @@ from remit.core.journal.commands import StartChild
 from remit.core.journal.rulings import VoteCounted
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, schema_text
 from remit.core.work.plan import ExecutionPlan, PlanPolicy, Step
-from remit.observe.places import percent, places_of, vote_words
+from remit.observe.node_names import percent, places_of, vote_words
 from remit.observe.reading import reading_of
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
 from remit.observe.views.explain import explain

@@ -11,14 +11,14 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.memory.inbox import MemoryBell
+from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.journal.codec import encode_record
 from remit.core.journal.storage import START, RunListing, StoreUnusable, Topic
 from remit.core.journal.turn import Turn
 from remit.core.run.recovery import Recovery
-from remit.core.run.run_events import CURSOR_INVALID, EventKind, Piece, RunBelonging, RunEvent, Subject
+from remit.core.run.run_events import CURSOR_INVALID, AnswerPiece, EventKind, RunBelonging, RunEvent, Subject
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState
 from remit.orchestrate.bus import bus as bus_module
@@ -386,9 +386,9 @@ def test_what_was_being_said_in_a_run_that_was_deleted_is_told_to_nobody() -> No
             async with bus.subscribe(Subject(), chunks=True) as ear:
                 for run_id in ("a", "a-child", "b"):
                     bus.learn(written.state(run_id))
-                    bus.tell(Piece(whose[run_id], 0, 0, "secret" if run_id != "b" else "plain"), is_ours=True)
+                    bus.tell(AnswerPiece(whose[run_id], 0, 0, "secret" if run_id != "b" else "plain"), is_ours=True)
                 bus.forget("a")
-                bus.tell(Piece(whose["a"], 0, 1, "secret"), is_ours=True)
+                bus.tell(AnswerPiece(whose["a"], 0, 1, "secret"), is_ours=True)
                 assert [event.text for event in await take(ear, 1)] == ["plain"]
                 assert await ear.taken() is None
 
@@ -408,7 +408,7 @@ def test_a_piece_of_a_child_that_was_deleted_while_its_part_was_looked_up_is_not
             bus.part_of = deleted_meanwhile  # type: ignore[method-assign]
             async with bus.subscribe(Subject("a"), -1, chunks=True, beneath=True) as ear:
                 bus.learn(written.state("a-child"))
-                bus.tell(Piece(whose["a-child"], 0, 0, "secret"), is_ours=True)
+                bus.tell(AnswerPiece(whose["a-child"], 0, 0, "secret"), is_ours=True)
                 assert places(await take(ear, 1)) == [("a", 0)]
                 assert await ear.taken() is None
 
@@ -629,7 +629,7 @@ def test_of_an_answer_elsewhere_of_which_a_piece_was_lost_nothing_more_is_told_u
             whose = RunBelonging("a")
 
             def ring(number: int, text: str, *, is_restart: bool = False) -> None:
-                piece = Piece(whose, -1, number, text, is_restart=is_restart)
+                piece = AnswerPiece(whose, -1, number, text, is_restart=is_restart)
                 written.store.bell.ring(Topic.CHUNKS, encode_record(piece))
 
             # A subscriber who comes in the middle hears it from there on.
@@ -657,7 +657,7 @@ def test_of_only_so_many_runs_it_is_remembered_whose_they_are(monkeypatch: pytes
             async with bus.subscribe(Subject(), -1) as ear:
                 for run_id in ("a", "b", "a"):
                     await written.turn(run_id, bus)
-                    assert pieces.is_next(Piece(RunBelonging(run_id), 0, 0))
+                    assert pieces.is_next(AnswerPiece(RunBelonging(run_id), 0, 0))
                 assert places(await take(ear, 3)) == [("a", 0), ("b", 0), ("a", 1)]
             assert (len(bus._known), len(pieces._next)) == (1, 1)
 

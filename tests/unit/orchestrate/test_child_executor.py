@@ -200,7 +200,7 @@ def test_children_that_are_answered_at_once_and_then_work_use_up_the_time_of_the
         async with in_memory() as system:
             run_id = await system.submit(replace(request(), hints=ExecutionHints(timeout_ms=2_000)), kit)
             while (response := await system.result(run_id)).waiting_for is not None:
-                children = (await system._runner.load(run_id)).state.children.held
+                children = (await system._runner.load(run_id)).state.children.waiting
                 for child_id in [derived_id(run_id, command_id) for command_id in children]:
                     asking = (await system.result(child_id)).waiting_for
                     assert asking is not None
@@ -262,13 +262,13 @@ def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_fini
             parent = here._hub.drivers[run_id].live.state
 
             async def is_held() -> bool:
-                return bool(parent.children.held)
+                return bool(parent.children.waiting)
 
             await until(is_held)
             await there.signal(approval(f"{derived_id(run_id, '1.2')}/1.2"), kit=kit)
 
             async def is_released() -> bool:
-                return not parent.children.held
+                return not parent.children.waiting
 
             await until(is_released)
             go_on.set()

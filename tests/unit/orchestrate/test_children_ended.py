@@ -127,7 +127,7 @@ def test_a_run_that_is_driven_hears_that_another_process_cancelled_its_child(tmp
             run_id = await system.submit(request(), kit)
 
             async def is_held() -> bool:
-                return bool((await other._runner.load(run_id)).state.children.held)
+                return bool((await other._runner.load(run_id)).state.children.waiting)
 
             async def is_released() -> bool:
                 return not await is_held()
@@ -248,7 +248,7 @@ def test_a_page_of_runs_that_wait_is_filled_with_those_that_still_do(tmp_path: P
 def test_a_child_without_a_turn_holds_nobody_up_and_one_that_cannot_be_read_does() -> None:
     async def story() -> None:
         state = RunState()
-        state.children.held, state.children.runs = {"1.1": Ending.CONFIRM_REQUIRED}, {"1.1": "c"}
+        state.children.waiting, state.children.runs = {"1.1": Ending.CONFIRM_REQUIRED}, {"1.1": "c"}
 
         async def gone(run_id: str) -> RunState:
             return RunState()
@@ -257,7 +257,7 @@ def test_a_child_without_a_turn_holds_nobody_up_and_one_that_cannot_be_read_does
             return None
 
         assert (await held_now(state, gone), await halted_beneath(state, gone)) == ({}, None)
-        assert await held_now(state, unreadable) == state.children.held
+        assert await held_now(state, unreadable) == state.children.waiting
         assert await halted_beneath(state, unreadable) is None
 
     play(story())

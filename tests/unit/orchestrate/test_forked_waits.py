@@ -89,7 +89,7 @@ def test_a_fork_that_is_paused_before_it_goes_on_waits_for_no_child(wall: Wall) 
             heard = await system.fork(origin.run_id, by="dan", kit=kit)
             await system.settle(heard.fork_id)
             state = await system.state_of(heard.fork_id)
-            assert (state.children.held, (await system.result(heard.fork_id)).waiting_for) == ({}, None)
+            assert (state.children.waiting, (await system.result(heard.fork_id)).waiting_for) == ({}, None)
             wall.ahead_ms += HOUR_MS
             await system.lift(by="ada", tool="helper")
             await system.resume(heard.fork_id, kit=kit)

@@ -14,7 +14,7 @@ from remit.core.limits.tools import Effect
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import PERSON_INVALID
 from remit.kernel.authority.intake import GOAL_REFUSED
-from remit.orchestrate.guard.guarded_run import GUARD_BOUNDARY_INVALID, boundary_of_start
+from remit.orchestrate.guard.begin_run import GUARD_BOUNDARY_INVALID, boundary_of_start
 from remit.orchestrate.guard.shown_verdicts import FIXES, RUN_STOPPED
 from tests.unit.orchestrate.test_guarding import BOB, EVE, FIND, MAIL, Talk, parameters, ruled
 

@@ -20,8 +20,8 @@ from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.state import questions
 from remit.orchestrate.facade import System
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
+from remit.orchestrate.guard.begin_run import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
 from remit.orchestrate.guard.guard import GUARD_RUN_BROKEN, Guard
-from remit.orchestrate.guard.guarded_run import GUARD_RUN_DIFFERS, GUARD_RUN_OPEN
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED
 from remit.orchestrate.history.fork_run import FORK_INVALID
 from remit.orchestrate.history.replay import AuditVerdict

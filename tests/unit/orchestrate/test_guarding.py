@@ -15,7 +15,7 @@ from remit.core.run.person import REQUEST_ID_SECRET
 from remit.orchestrate.facts.gate_facts import RESULT_LOST
 from remit.orchestrate.guard import guard as guarding
 from remit.orchestrate.guard import run_register
-from remit.orchestrate.guard.guarded_run import GUARD_BOUNDARY_INVALID, GUARD_RUN_OPEN
+from remit.orchestrate.guard.begin_run import GUARD_BOUNDARY_INVALID, GUARD_RUN_OPEN
 from remit.orchestrate.guard.host_tools import (
     GUARD_TOOL_INVALID,
     LIST_KEPT_BYTES_MAX,

@@ -16,7 +16,7 @@ from remit.core.run.lineage import derived_id
 from remit.orchestrate.facade import System
 from remit.orchestrate.guard.guard import Guard
 from tests.nats_server import clear, opened
-from tests.simulation.shared_store import GuardParts, SharedStore
+from tests.simulation.shared_store import Ground, SharedStore
 from tests.unit.orchestrate.test_guarding import BOB, DELETE, FIND, MAIL, PROMPT
 
 START: JsonObject = {"op": "start", "run": "talk", "prompt": PROMPT, "tools": [MAIL, FIND, DELETE]}
@@ -66,7 +66,7 @@ def slowly(seed: int) -> Callable[[], Any]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_begins_where_one_entry_is_written_at_a_time(seed: int) -> None:
     async def scene() -> None:
-        ground, pause = GuardParts(), slowly(seed)
+        ground, pause = Ground(), slowly(seed)
         await rounds([system_on(SharedStore(ground, name, pause)) for name in "ab"], count=3)
 
     asyncio.run(scene())
@@ -75,7 +75,7 @@ def test_one_begins_where_one_entry_is_written_at_a_time(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_run_begins_where_a_lease_expired_before_the_first_turn(seed: int) -> None:
     async def scene() -> None:
-        ground, pause = GuardParts(), slowly(seed)
+        ground, pause = Ground(), slowly(seed)
         stores = [SharedStore(ground, name, pause) for name in "ab"]
         systems = [system_on(store) for store in stores]
         for store in stores:

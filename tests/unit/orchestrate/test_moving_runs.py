@@ -7,13 +7,13 @@ import pytest
 
 from remit import Signer
 from remit.assemble import system_on
-from remit.backend.embedded.head_log import HeadsLog
-from remit.backend.embedded.owner import losses
+from remit.backend.embedded import head_log
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.folded.log import LogEntry
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryLeases
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.storage import Losses, Place, Stretch
 from remit.observe.proof.export import verify_export
@@ -103,14 +103,14 @@ def test_a_run_that_goes_on_or_begins_while_a_store_is_looked_through_has_lost_n
 
         def rows_before_it_goes_on(query: str, values: tuple[object, ...] = ()) -> list[object]:
             found = rows(query, values)
-            if query == losses._STANDS:
+            if query == head_log._STANDS:
                 for going_on in (run.feedback("more"), system.run(request(), scripted({"text": "Done."}))):
                     asyncio.run_coroutine_threadsafe(going_on, loop).result(10)
             return found
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(store._reader, "rows", rows_before_it_goes_on)
-            assert await asyncio.to_thread(losses.losses_in, store._reader, HeadsLog(tmp_path)) == Losses()
+            assert await asyncio.to_thread(head_log.losses_in, store._reader, HeadsFile(tmp_path)) == Losses()
         await system.close()
 
     play(story())

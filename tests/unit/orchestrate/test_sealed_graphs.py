@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.seals import MemorySeals
 from remit.core.record import replace
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import Graph, Node, NodeKind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.backend.memory.blobs import MemorySeals
+from remit.backend.memory.seals import MemorySeals
 from remit.backend.redacted_turns import MARK
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import Happened, ModelFailed
@@ -33,7 +33,7 @@ from remit.orchestrate.executors.reports import (
     ToolBroke,
     ToolSaid,
 )
-from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, received, redacted
+from remit.orchestrate.facts.sealer import OF_TOOLS, SECRET_GONE, Sealer, SecretGone, is_lost, masked, received
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Terms, engine_kit
 from remit.tool.declare.decorator import Tool, tool
@@ -440,7 +440,7 @@ def said(text: str, **arguments: Any) -> ModelSaid:
 
 @pytest.mark.parametrize(("report", "clean"), OF_A_TOOL)
 def test_every_text_of_a_report_is_redacted(report: Report, clean: Report) -> None:
-    assert redacted(report, VAULT) == clean
+    assert masked(report, VAULT) == clean
 
 
 @pytest.mark.parametrize(("report", "clean"), OF_A_TOOL)

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryInbox, MemoryLeases
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.leases import MemoryLeases
 from remit.core.journal.commands import Command
 from remit.core.journal.storage import (
     AppendConflict,

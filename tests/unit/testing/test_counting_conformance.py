@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.backend.memory.inbox import MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.store import MemoryStore
 from remit.core.limits.queue import Receipt, ReceiptKind
 from remit.core.limits.quota import Charge, Committed, Limit

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from remit.backend.memory import retention
 from remit.backend.memory.checkup import MemoryCheckup
-from remit.backend.memory.halts import MemoryHeadLog
+from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
 from remit.backend.memory.store import MemoryStore

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from remit.backend.memory.blobs import MemorySeals
 from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.store import MemoryStore
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import Derived, SignedHead

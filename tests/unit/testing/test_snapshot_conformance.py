@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.backend.memory.blobs import MemorySnapshots
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.journal.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
 from remit.testing.conformance.records.snapshots import SNAPSHOTS_CHECKS, OpenSnapshots

@@ -149,9 +149,9 @@ def test_calls_that_need_a_renewal_at_once_share_one() -> None:
 
 def test_a_value_that_was_replaced_is_still_looked_for() -> None:
     held = vault(TOKEN=expiring(OLD, -1, refresh=lambda: NEW))
-    assert held.redactor.redacted(f"{OLD}, {NEW}") == f"[secret TOKEN], {NEW}"
+    assert held.masker.masked(f"{OLD}, {NEW}") == f"[secret TOKEN], {NEW}"
     lent(held)
-    assert held.redactor.redacted(f"{OLD}, {NEW}") == "[secret TOKEN], [secret TOKEN]"
+    assert held.masker.masked(f"{OLD}, {NEW}") == "[secret TOKEN], [secret TOKEN]"
 
 
 def test_of_many_renewals_the_last_values_are_looked_for() -> None:
@@ -160,7 +160,7 @@ def test_of_many_renewals_the_last_values_are_looked_for() -> None:
     held = vault(TOKEN={"refresh": lambda: expiring(next(coming), -1)})
     for _ in values:
         refused(held)
-    found = [value for value in values if held.redactor.redacted(value) == "[secret TOKEN]"]
+    found = [value for value in values if held.masker.masked(value) == "[secret TOKEN]"]
     assert found == values[-VALUES_KEPT_MAX:]
 
 
@@ -168,7 +168,7 @@ def test_the_same_value_again_is_kept_once() -> None:
     held = vault(TOKEN={"refresh": lambda: expiring(NEW, -1)})
     for _ in range(VALUES_KEPT_MAX + 1):
         refused(held)
-    assert held.redactor.redacted(NEW) == "[secret TOKEN]"
+    assert held.masker.masked(NEW) == "[secret TOKEN]"
 
 
 def test_a_caller_learns_names_and_moments_only() -> None:

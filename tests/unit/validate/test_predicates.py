@@ -11,7 +11,6 @@ from remit.validate.check import compile_rules
 from remit.validate.rule_set import (
     CHECKS,
     AllowedValues,
-    Check,
     Citations,
     Length,
     MustMatch,
@@ -23,10 +22,11 @@ from remit.validate.rule_set import (
     NumberRange,
     RequiredFields,
     Rule,
+    RuleCheck,
     RuleSet,
 )
 
-PASSING: list[tuple[Check, Any]] = [
+PASSING: list[tuple[RuleCheck, Any]] = [
     (NotEmpty(), "x"),
     (Length(chars_min=2, chars_max=3), "abc"),
     (Length(chars_min=2), "a" * 1000),
@@ -47,7 +47,7 @@ PASSING: list[tuple[Check, Any]] = [
     (NoSecrets(), "Nothing to see."),
 ]
 
-BREAKING: list[tuple[Check, Any, str]] = [
+BREAKING: list[tuple[RuleCheck, Any, str]] = [
     (NotEmpty(), " \n", "is empty (write something)"),
     (Length(chars_min=5), "abc", "has 3 characters (chars_min=5, 2 more), found 'abc'"),
     (Length(chars_max=2), "abc", "has 3 characters (chars_max=2, 1 fewer), found 'abc'"),
@@ -80,19 +80,19 @@ BREAKING: list[tuple[Check, Any, str]] = [
 ]  # fmt: skip
 
 
-def problems(check: Check, value: Any, sources: int = 0) -> list[str]:
+def problems(check: RuleCheck, value: Any, sources: int = 0) -> list[str]:
     evidence = [Candidate("text", "source", 1.0, ScoreMaker.RETRIEVAL)] * sources
     report = compile_rules(RuleSet("set", (Rule("r", check),))).check(value, evidence=evidence)
     return [breach_text(breach).removeprefix("rule 'r': the answer ") for breach in report.breaches]
 
 
 @pytest.mark.parametrize(("check", "value"), PASSING)
-def test_a_value_that_keeps_the_rule_passes(check: Check, value: Any) -> None:
+def test_a_value_that_keeps_the_rule_passes(check: RuleCheck, value: Any) -> None:
     assert problems(check, value) == []
 
 
 @pytest.mark.parametrize(("check", "value", "said"), BREAKING)
-def test_a_value_that_breaks_the_rule_is_told_what_would_be_right(check: Check, value: Any, said: str) -> None:
+def test_a_value_that_breaks_the_rule_is_told_what_would_be_right(check: RuleCheck, value: Any, said: str) -> None:
     assert problems(check, value) == [said]
 
 
@@ -110,7 +110,7 @@ def test_a_source_that_is_not_there_is_found_when_the_evidence_is_known() -> Non
 
 
 @pytest.mark.parametrize("check", [MustMatch("(?:a.{9}){9}"), MustNotMatch("(?:a.{9}){9}")])
-def test_a_text_too_long_for_a_pattern_was_not_judged_and_does_not_pass(check: Check) -> None:
+def test_a_text_too_long_for_a_pattern_was_not_judged_and_does_not_pass(check: RuleCheck) -> None:
     (said,) = problems(check, "x" * 1_000_000)
     assert "too many to be judged" in said
 
@@ -140,7 +140,7 @@ def test_a_match_without_a_short_place_is_told_all_the_same() -> None:
         Citations(-1),
     ],
 )
-def test_a_limit_that_makes_no_sense_is_refused_before_anything_is_judged(check: Check) -> None:
+def test_a_limit_that_makes_no_sense_is_refused_before_anything_is_judged(check: RuleCheck) -> None:
     with pytest.raises(RequestRejected, match="rule 'r' of 'set'") as caught:
         problems(check, "")
     assert caught.value.code == "LIMIT_REFUSED"

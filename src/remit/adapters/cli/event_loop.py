@@ -18,9 +18,9 @@ from remit.core.failure import RemitError
 INTERRUPTED = "INTERRUPTED"
 _HEEDED = (signal.SIGINT, signal.SIGTERM)
 
-Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+SignalHandler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 # What becomes of a signal that is not taken.
-_UNHEEDED: dict[signal.Signals, Handler] = {
+_UNHEEDED: dict[signal.Signals, SignalHandler] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
@@ -171,7 +171,7 @@ def _die_of(number: int, on_second: Heard | None) -> None:
         os.kill(os.getpid(), number)
 
 
-def _heed(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Handler]:
+def _heed(handlers: Mapping[signal.Signals, SignalHandler]) -> dict[signal.Signals, SignalHandler]:
     """Let these take the signals, None for none of them; returns which took them before."""
     return {
         number: signal.signal(number, _UNHEEDED[number] if handler is None else handler)

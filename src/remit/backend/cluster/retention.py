@@ -21,7 +21,7 @@ from remit.backend.cluster.layout import (
     streams_told_of,
     token,
 )
-from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.logs.blobs import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.entries import GONE, Cleared, Gone, OfRun, Rewritten, Turned
 from remit.backend.cluster.logs.journal import ClusterJournal
 from remit.backend.cluster.logs.leases import ClusterLeases
@@ -34,8 +34,8 @@ from remit.backend.embedded.owner.key_file import FileKey
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.folded.log import INBOX, RUN
 from remit.backend.folded.store import FoldedHeadLog
-from remit.backend.memory.retention import has_ended_before, held_family, proven, refuse_open_parent
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.memory.retention import has_ended_before, hold_family, proven, refuse_open_parent
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import decode_record, digests_in, encode_record, encode_redacted, hash_turn
 from remit.core.journal.ended import ended_at_ms
 from remit.core.journal.signing import SignedDeletion, sign_deletion, sign_redaction
@@ -53,7 +53,6 @@ from remit.core.record import Record, digest_of, replace
 from remit.core.regex import regex
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
 from remit.wire.subjects import LOOPS_BUCKET
 
 # Names that stand in a subject as they are, which those of runs do.
@@ -106,7 +105,7 @@ class ClusterHeadLog(FoldedHeadLog):
         return await self._heads.deletion(run_id)
 
 
-class Kept(Protocol):
+class StoredParts(Protocol):
     """What a store on JetStream holds of its runs."""
 
     link: Link
@@ -124,7 +123,7 @@ class Kept(Protocol):
 class ClusterRetention:
     """Removes runs and texts."""
 
-    def __init__(self, kept: Kept, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._now_ms = now_ms
 
@@ -136,7 +135,7 @@ class ClusterRetention:
         if not journal.turns_of(run_id):
             return Removed()
         await refuse_open_parent(journal, run_id, kept.journal.firsts_of, self._last_turns)
-        async with held_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
+        async with hold_family(journal, kept.leases, run_id, kept.journal.firsts_of, what="deleted") as runs:
             mentioned = await self._mentioned_by(runs)
             counted = [await self._remove(member) for member in runs if journal.turns_of(member)]
         unneeded = self._spared(mentioned - await self._mentioned_by(journal.every_run()))
@@ -308,7 +307,7 @@ class ClusterRetention:
 class ClusterRedactions:
     """Takes words out of runs."""
 
-    def __init__(self, kept: Kept, retention: ClusterRetention, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, retention: ClusterRetention, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._retention = retention
         self._now_ms = now_ms
@@ -320,7 +319,7 @@ class ClusterRedactions:
         kept.link.expect_may_remove()
         await kept.log_copy.refresh()
         journal, firsts_of = kept.log_copy.journal, kept.journal.firsts_of
-        async with held_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
+        async with hold_family(journal, kept.leases, run_id, firsts_of, what="redacted") as runs:
             values = await self._found(runs, find)
             if not values:
                 return Redacted(len(runs))
@@ -328,7 +327,7 @@ class ClusterRedactions:
             done = [await self._redact_run(member, values, said) for member in runs]
         return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
 
-    async def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+    async def _found(self, runs: Iterable[str], find: FindSecrets) -> tuple[str, ...]:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in await self._kept.journal.read(run_id):

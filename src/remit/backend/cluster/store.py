@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.cluster.keys.signet import Signet
-from remit.backend.cluster.logs.chunks import ClusterBlobs, ClusterSnapshots
+from remit.backend.cluster.logs.blobs import ClusterBlobs, ClusterSnapshots
 from remit.backend.cluster.logs.journal import ClusterFeed, ClusterJournal
 from remit.backend.cluster.logs.leases import ClusterLeases
 from remit.backend.cluster.logs.log_copy import ClusterLogCopy
 from remit.backend.cluster.retention import ClusterHeadLog, ClusterRedactions, ClusterRetention
-from remit.backend.cluster.server.address import read_address
+from remit.backend.cluster.server.address import LEASE_MS, read_address
 from remit.backend.cluster.server.jetstream import JetMessage
-from remit.backend.cluster.server.link import LEASE_MS, Link
+from remit.backend.cluster.server.link import Link
 from remit.backend.cluster.work.claim_words import ClusterClaims, claim_message
 from remit.backend.cluster.work.errand_queue import ErrandQueue
 from remit.backend.cluster.work.letters import ClusterBell, ClusterInbox

@@ -16,7 +16,7 @@ from remit.backend.embedded.disk.database import DATABASE, connect_to_read, sync
 from remit.backend.embedded.disk.disk_failures import store_unusable
 from remit.backend.embedded.disk.locks import LOCKS
 from remit.backend.embedded.disk.permissions import BELLS, refuse_links
-from remit.backend.embedded.head_log import HEADS_LOG
+from remit.backend.embedded.heads_file import HEADS_LOG
 from remit.backend.embedded.owner.key_file import KEY
 from remit.core.failure import RequestRejected
 

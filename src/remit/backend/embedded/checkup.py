@@ -25,9 +25,9 @@ from remit.backend.embedded.disk.disk_failures import (
 )
 from remit.backend.embedded.disk.permissions import weaknesses, weaknesses_inside
 from remit.backend.embedded.disk.tables import MIGRATIONS, refuse_later_version, schema_version
-from remit.backend.embedded.head_log import HEADS_LOG, HeadsLog
+from remit.backend.embedded.head_log import ill_listed_count, losses_in, refuse_cleared, refuse_emptied
+from remit.backend.embedded.heads_file import HEADS_LOG, HeadsFile
 from remit.backend.embedded.owner.key_file import KEY, load_signer, refuse_lost_key
-from remit.backend.embedded.owner.losses import ill_listed_count, losses_in, refuse_cleared, refuse_emptied
 from remit.backend.embedded.owner.trusted_stores import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
 from remit.core.journal.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_INDEX_LOST, STORE_LOG_DAMAGED
@@ -109,7 +109,7 @@ def _log(home: Path) -> Check:
         if not schema_version(connection, path):
             return Check("store.log", CheckState.OK, "nothing was signed yet")
         refuse_cleared(home, connection)
-        lost = losses_in(ReadConnection(connection, path), HeadsLog(home))
+        lost = losses_in(ReadConnection(connection, path), HeadsFile(home))
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
         way_out = "put back a copy of it; `remit verify --all` says more"
@@ -132,7 +132,7 @@ def _index(home: Path) -> Check:
         if not schema_version(connection, path):
             return Check("store.index", CheckState.OK, "nothing is listed yet")
         refuse_cleared(home, connection)
-        wrong = ill_listed_count(ReadConnection(connection, path), HeadsLog(home))
+        wrong = ill_listed_count(ReadConnection(connection, path), HeadsFile(home))
     if wrong:
         seen = f"{wrong} runs are kept and not listed, or not as what they are"
         return Check(
@@ -253,7 +253,7 @@ def _syncing(home: Path) -> Check:
 
 
 def sync_us(folder: Path) -> int:
-    """How many microseconds fdatasync takes on this file system, in the middle of several goes."""
+    """Measure fdatasync on this file system with a file of its own: the median of several goes, in microseconds."""
     path = folder / f".remit-sync-{secrets.token_hex(8)}"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

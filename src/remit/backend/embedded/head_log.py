@@ -1,352 +1,170 @@
-"""heads.log: every signed head on a line of its own, in a file that only ever grows.
+"""What the log of heads says of a store, and what that has lost: a database that is gone, or holds less than was signed.
 
-Rule 1: a line is written after what it speaks of is on the disk, so the log is never ahead of the store.
-Rule 2: nothing is ever taken out. A run that was deleted leaves its lines, and a signed line that says so.
-Rule 3: one write per group of lines, at the end of the file; several processes may share it.
+Rule 1: a database that is missing or empty beside signed heads is never replaced by a new one in silence.
+Rule 2: runs that were deleted on purpose are not missing: a signed line of the log says so.
 """
 
-import json
-import os
-import threading
-from collections.abc import Container, Iterator, Sequence
-from mmap import ACCESS_READ, mmap
-from operator import attrgetter
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from remit.backend.embedded.disk.database import sync_folder
-from remit.backend.embedded.disk.disk_failures import store_unusable
-from remit.core.journal.signing import SignedDeletion, is_deletion_signed, is_head_signed
-from remit.core.journal.storage import SignedHead
-from remit.core.regex import regex
-from remit.core.regular_file import open_regular, open_to_append
+from remit.backend.embedded.disk.database import DATABASE, ReadConnection
+from remit.backend.embedded.disk.disk_failures import DATABASE_ERRORS, EMPTIED, NOT_FOUND, disk_failure
+from remit.backend.embedded.disk.permissions import refuse_links
+from remit.backend.embedded.disk.tables import NOBODY, schema_version
+from remit.backend.embedded.heads_file import HeadsFile
+from remit.backend.embedded.journal_names import kept_unlisted
+from remit.core.journal.signing import SignedDeletion
+from remit.core.journal.storage import STORE_INDEX_LOST, Losses, SignedHead
+from remit.core.run.halt import HALTS
 
-HEADS_LOG = "heads.log"
-# The line that takes the place of heads which were lost with their log. It names no run, so it counts as one that is unread.
-_LOST = b'{"lost":"every head before this line"}\n'
+_STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
+_STANDS_AT = f"{_STANDS} WHERE run_id = ?"
+# The head of a first turn is logged when there is a reason to sync; all others are in the log before they are told.
+_WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
+_WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 
-# How every line begins that was written here. Others may write JSON in other orders, which takes longer to read.
-_BEGINS = regex(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*","(ending|at_ms)"')
-
-
-# How every line begins, however soon it was cut, and how it ends where it was not.
-_FIRST, _END, _HOLE = b'{"run_id":"', b"}\n", b"\0"
-
-
-class HeadsLog:
-    """The log of one store. One thread at a time appends; any thread may read."""
-
-    def __init__(self, home: Path) -> None:
-        self.path = home / HEADS_LOG
-        self._descriptor: int | None = None
-        self._is_torn = False
-        self._index = _Index(self.path)
-
-    def append(self, entries: Sequence[SignedHead | SignedDeletion]) -> None:
-        """Write a line per entry, in one write."""
-        lines = b"".join(_line(entry) for entry in entries)
-        try:
-            if self._descriptor is None:
-                self._descriptor = self._open()
-                self._is_torn = self._ends_in_a_line()
-            if self._is_torn:
-                # The disk was full or the power went in the middle of a line; what follows must not be read as its rest.
-                lines = b"\n" + lines
-            self._is_torn = True
-            while lines:
-                lines = lines[os.write(self._descriptor, lines) :]
-            self._is_torn = False
-        except OSError as error:
-            raise store_unusable(error, self.path) from error
-
-    def create(self) -> None:
-        """Make the file, so that one that is not there was taken away."""
-        os.close(self._open())
-
-    def begin_again(self) -> None:
-        """Write down that the heads before this moment are lost."""
-        self._descriptor = self._open()
-        os.write(self._descriptor, _LOST)
-
-    def doubt(self, run_id: str, last: int, *, is_told: bool) -> str:
-        """Why a later turn of a run than `last` may have been signed that cannot be read; empty where none can.
-
-        `is_told` says whether a head of it was signed that must be in the log. A line that was cut by a crash speaks of a
-        turn that is on the disk; one that was not signed, or that cannot be read, may have spoken of any.
-        """
-        unread, places = self._index.unread(), self._index.suspects(run_id)
-        if is_told and unread > max(places, default=-1):
-            return f"a line of {HEADS_LOG} behind its last one cannot be read"
-        for line in self._index.lines(run_id, *places) if places else ():
-            fields, (_, seq, is_deletion) = _fields(line), _named(line)
-            is_cut = (_HOLE in line or not line.endswith(_END)) and seq <= last
-            if not is_deletion and not is_cut and ((head := _head(fields)) is None or not is_head_signed(head)):
-                return f"the line of {HEADS_LOG} about turn {seq} of it is not as it was signed"
-        return ""
-
-    @property
-    def is_damaged(self) -> bool:
-        """Whether there are lines that cannot be read and were not cut by a crash."""
-        return self._index.unread() >= 0
-
-    def sync(self) -> None:
-        """Make what was appended outlive the power."""
-        if self._descriptor is not None:
-            os.fdatasync(self._descriptor)
-
-    def heads(self, run_id: str) -> list[SignedHead]:
-        """The heads of a run, oldest first."""
-        found = (_head(fields) for fields in self._entries(run_id) if "seq" in fields and "at_ms" not in fields)
-        # Two processes that wrote turns of one run may have logged them the other way round.
-        return sorted((head for head in found if head is not None), key=attrgetter("seq"))
-
-    def deletion(self, run_id: str) -> SignedDeletion | None:
-        """The line that says that a run was deleted, if there is one."""
-        found = [_deletion(fields) for fields in self._entries(run_id) if "at_ms" in fields]
-        return next((deletion for deletion in reversed(found) if deletion is not None), None)
-
-    def last(self, run_id: str) -> SignedHead | None:
-        """The head of the highest turn of a run that its signer signed; None where the log has none.
-
-        The first caller reads the log to its end, a later one what was added since.
-        """
-        last = self._index.last(run_id)
-        for line in () if last is None else self._index.lines(run_id, last):
-            if (head := _head(_fields(line))) is not None and is_head_signed(head):
-                return head
-        # A line that was not signed may stand there; what was signed counts.
-        signed = [] if last is None else [head for head in self.heads(run_id) if is_head_signed(head)]
-        return signed[-1] if signed else None
-
-    def found_last(self, run_id: str) -> SignedHead | None:
-        """As `last`, of a name with few lines and for those who ask nothing else: the log is searched, and not taken apart."""
-        mark, found = b'{"run_id":' + json.dumps(run_id).encode() + b",", []
-        try:
-            with open_regular(self.path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as log:
-                place = log.find(mark)
-                while place >= 0:
-                    end = log.find(b"\n", place)
-                    found.append(_head(_fields(log[place : end if end >= 0 else None])))
-                    place = log.find(mark, place + 1)
-        except (FileNotFoundError, ValueError):
-            return None  # An empty file cannot be mapped.
-        except OSError as error:
-            raise store_unusable(error, self.path) from error
-        signed = [head for head in found if head is not None and is_head_signed(head)]
-        # Of two lines about one turn the later one counts: the first was lost, and a person accepted that.
-        return max(reversed(signed), key=attrgetter("seq"), default=None)
-
-    def last_turns(self) -> dict[str, int]:
-        """The highest turn of every run that the log names, signed or not, in the order of their first lines."""
-        return self._index.last_turns()
-
-    def missing(self, known: Container[str] = ()) -> list[str]:
-        """Runs beside the known ones that were signed for in the log, and not deleted; oldest first."""
-        return [
-            run_id
-            for run_id in self.last_turns()
-            if run_id not in known and not self._was_deleted(run_id) and self.last(run_id) is not None
-        ]
-
-    def _was_deleted(self, run_id: str) -> bool:
-        if not self._index.is_deleted(run_id):
-            return False
-        deletion = self.deletion(run_id)
-        return deletion is not None and is_deletion_signed(deletion)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no log, or nothing in it."""
-        try:
-            return not self.path.stat().st_size
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            raise store_unusable(error, self.path) from error
-
-    def close(self) -> None:
-        """Let the file go."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _open(self) -> int:
-        is_new = not self.path.exists()
-        descriptor = open_to_append(self.path)
-        if is_new:
-            sync_folder(self.path.parent)
-        return descriptor
-
-    def _ends_in_a_line(self) -> bool:
-        """Whether the end of the last line is missing."""
-        with open_regular(self.path) as lines:
-            if not lines.seek(0, os.SEEK_END):
-                return False
-            lines.seek(-1, os.SEEK_END)
-            return lines.read(1) != b"\n"
-
-    def _entries(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """The lines that name a run; a line that does not parse was cut by a full disk and says nothing."""
-        for line in self._index.lines(run_id):
-            if (fields := _fields(line)).get("run_id") == run_id:
-                yield fields
+# What is asked below; the index has had these columns since its first version.
+_COLUMNS = "SELECT name FROM pragma_table_info('runs', 'main')"
+_COLUMNS_ASKED = frozenset({"run_no", "run_id", "started_at_ms", "ending", "waiting_for"})
+_HELD = "SELECT 1 FROM turns WHERE run_no <> ? LIMIT 1"
+_LISTED = "SELECT 1 FROM runs LIMIT 1"
+# A run is listed from its first turn on; only the journal of halts is kept without.
+_LISTED_WHOLE = "SELECT 1 FROM runs WHERE started_at_ms IS NOT NULL LIMIT 1"
+_UNLISTED = (
+    "SELECT run_id FROM runs WHERE started_at_ms IS NULL AND run_id <> ?"
+    " AND EXISTS (SELECT 1 FROM heads WHERE heads.run_no = runs.run_no)"
+)
+# A run that is listed as open although its end was signed, or as ended although another end was, or none.
+_ILL_LISTED = (
+    "SELECT run_id FROM runs WHERE started_at_ms IS NOT NULL AND ending <>"
+    " (SELECT heads.ending FROM heads WHERE heads.run_no = runs.run_no ORDER BY heads.seq DESC LIMIT 1)"
+)
 
 
-class _Index:
-    """Where in the log the lines of each run stand; the log is read once, and then only what was added."""
+class FileHeadLog:
+    """What heads.log says, read in a thread: it may be long."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._mutex = threading.Lock()
-        self._read_bytes = 0
-        self._identity = (0, 0)
-        self._places: dict[str, list[int]] = {}
-        # The highest turn of each run and the place of its line.
-        self._last: dict[str, tuple[int, int]] = {}
-        self._deleted: set[str] = set()
-        # Where the last line stands that cannot be read, and was not cut by a crash.
-        self._unread = -1
+    def __init__(self, reader: ReadConnection, log: HeadsFile) -> None:
+        self._reader = reader
+        self._log = log
 
-    def unread(self) -> int:
-        """The place of the last line that speaks of no run, but for those that a crash cut; -1 for none."""
-        with self._mutex:
-            self._catch_up()
-            return self._unread
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn of a run."""
+        return await asyncio.to_thread(self._log.last, run_id)
 
-    def suspects(self, run_id: str) -> tuple[int, ...]:
-        """The places of the lines of a run that say how far it got: of its highest turn, and the last."""
-        with self._mutex:
-            self._catch_up()
-            highest = self._last.get(run_id)
-            return tuple(sorted({*self._places.get(run_id, ())[-1:], *(() if highest is None else highest[1:])}))
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why the log may have known of a later turn of a run; empty where it can be relied on."""
+        is_told = bool(self._reader.rows(_WAS_TOLD_OF_RUN, (run_id,)))
+        return await asyncio.to_thread(partial(self._log.doubt, run_id, last, is_told=is_told))
 
-    def lines(self, run_id: str, *places: int) -> list[bytes]:
-        """The lines that name a run, in the order of the log; or those at these places."""
-        with self._mutex:
-            self._catch_up()
-            wanted = places or self._places.get(run_id, ())
-            if not wanted:
-                return []
-            with open_regular(self._path) as lines:
-                return [lines.readline() for place in wanted if lines.seek(place) == place]
+    async def losses(self) -> Losses:
+        """How the log and the database differ."""
+        return await asyncio.to_thread(losses_in, self._reader, self._log)
 
-    def last(self, run_id: str) -> int | None:
-        """Where the line of the highest turn of a run stands."""
-        with self._mutex:
-            self._catch_up()
-            return self._last[run_id][1] if run_id in self._last else None
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns."""
+        return await asyncio.to_thread(self._log.heads, run_id)
 
-    def is_deleted(self, run_id: str) -> bool:
-        """Whether a line says that a run was deleted, signed or not."""
-        with self._mutex:
-            self._catch_up()
-            return run_id in self._deleted
-
-    def last_turns(self) -> dict[str, int]:
-        with self._mutex:
-            self._catch_up()
-            return {run_id: seq for run_id, (seq, _) in self._last.items()}
-
-    def _catch_up(self) -> None:
-        try:
-            with open_regular(self._path) as lines:
-                seen = os.fstat(lines.fileno())
-                identity = (seen.st_dev, seen.st_ino)
-                if identity != self._identity or seen.st_size < self._read_bytes:
-                    self._forget(identity)
-                place = lines.seek(self._read_bytes)
-                for line in lines:
-                    if not line.endswith(b"\n"):
-                        break  # Its writer has not finished.
-                    self._take(line, place)
-                    place += len(line)
-                self._read_bytes = place
-        except FileNotFoundError:
-            self._forget((0, 0))
-        except OSError as error:
-            raise store_unusable(error, self._path) from error
-
-    def _forget(self, identity: tuple[int, int]) -> None:
-        self._read_bytes, self._identity = 0, identity
-        self._places.clear()
-        self._last.clear()
-        self._deleted.clear()
-        self._unread = -1
-
-    def _take(self, line: bytes, place: int) -> None:
-        run_id, seq, is_deletion = _named(line)
-        if not run_id:
-            if not _is_cut(line):
-                self._unread = place
-            return
-        self._places.setdefault(run_id, []).append(place)
-        if is_deletion:
-            self._deleted.add(run_id)
-        elif run_id not in self._last or seq >= self._last[run_id][0]:
-            self._last[run_id] = (seq, place)
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """What the log says of the deletion of a run."""
+        return await asyncio.to_thread(self._log.deletion, run_id)
 
 
-def _named(line: bytes) -> tuple[str, int, bool]:
-    """Which turn of which run a line speaks of, and whether of its deletion; an empty name for one that speaks of none."""
-    if (usual := _BEGINS.match(line)) is not None:
-        name, number, kind = usual.groups()
-        return name.decode(errors="replace"), int(number), kind == b"at_ms"
-    fields = _fields(line)
-    run_id, seq = fields.get("run_id"), fields.get("seq")
-    return (run_id, seq, "at_ms" in fields) if isinstance(run_id, str) and type(seq) is int else ("", -1, False)
+def losses_in(reader: ReadConnection, log: HeadsFile) -> Losses:
+    """What the database has lost that the log knows, and whether the log itself is lost.
 
-
-def _is_cut(line: bytes) -> bool:
-    """Whether a line looks like a part of one that was written here: the disk was full, or the power went.
-
-    What the power took out of the middle of a file reads as zeros.
+    The log is read first: its lines are written after the turns that they speak of, and before those of a deleted run go.
     """
-    if _HOLE in line:
+    known = log.last_turns()
+    stands: dict[str, int] = dict(reader.rows(_STANDS))
+    missed = [run_id for run_id in log.missing(stands) if run_id in known]
+    kept = kept_unlisted(reader, stands, missed)
+    unlisted = (*[run_id for (run_id,) in reader.rows(_UNLISTED, (HALTS,))], *kept)
+    if log.is_empty:
+        return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)), unlisted=unlisted)
+    ahead = [run_id for run_id, seq in known.items() if run_id in stands and seq > stands[run_id]]
+    behind = [run_id for run_id in ahead if _is_behind(reader, log, run_id)]
+    missing = tuple([run_id for run_id in missed if run_id not in kept])
+    return Losses(tuple(behind), missing, is_log_damaged=log.is_damaged, unlisted=unlisted)
+
+
+def _is_behind(reader: ReadConnection, log: HeadsFile, run_id: str) -> bool:
+    """Whether the log knows a turn of a run that is not there. Any process may add lines to it; signed ones say something."""
+    head = log.last(run_id)
+    stands = reader.rows(_STANDS_AT, (run_id,))
+    return head is not None and bool(stands) and head.seq > stands[0][1]
+
+
+def ill_listed_count(reader: ReadConnection, log: HeadsFile) -> int:
+    """How many runs are kept and not listed, or not as what was signed."""
+    return len(losses_in(reader, log).unlisted) + len(reader.rows(_ILL_LISTED))
+
+
+def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the log is gone, although heads were signed that were told of.
+
+    The log is made with the store. An empty one is no loss: what was signed may have been on its way to it when its process
+    died, or the power went.
+    """
+    if HeadsFile(home).path.exists():
+        return False
+    try:
+        if not schema_version(connection, home / DATABASE):
+            return False
+        told = connection.execute("SELECT 1 FROM heads WHERE seq > 0 LIMIT 1").fetchone()
+    except DATABASE_ERRORS:
+        return False  # A reader of what is damaged is told so.
+    return told is not None
+
+
+def expect_store_in(home: Path, *files: str) -> None:
+    """Raise STORE_NOT_FOUND where there is no store, and never was, nor any of these files of its folder."""
+    refuse_links(home)
+    refuse_emptied(home)
+    path = home / DATABASE
+    if not path.exists() and not any((home / name).exists() for name in files):
+        raise disk_failure(NOT_FOUND, path, "no such file")
+
+
+def refuse_emptied(home: Path) -> None:
+    """Raise STORE_EMPTIED where the log has heads, and the database is not there or has no byte."""
+    path = home / DATABASE
+    if HeadsFile(home).is_empty or (path.exists() and path.stat().st_size):
+        return
+    what = "is empty" if path.exists() else "is not there"
+    raise disk_failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
+
+
+def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
+    """Raise STORE_EMPTIED where the log names runs that were not deleted, and the database holds no run at all.
+
+    One that holds turns and lists no run, or every one of them with nothing said of it, has lost its index: STORE_INDEX_LOST,
+    unless that is about to be made anew.
+    """
+    path, log = home / DATABASE, HeadsFile(home)
+    try:
+        if schema_version(connection, path) and connection.execute(_HELD, (NOBODY,)).fetchone():
+            if not mends and not _lists_any(connection):
+                raise disk_failure(STORE_INDEX_LOST, path, "holds turns of runs and lists none of them")
+            return
+        if log.is_empty:
+            return
+        is_cleared = not schema_version(connection, path) or not connection.execute(_LISTED).fetchone()
+    except DATABASE_ERRORS:
+        return  # A reader of what is damaged is told so; what can be read may still be.
+    if is_cleared and (missing := log.missing()):
+        what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that were not deleted"
+        raise disk_failure(EMPTIED, path, what)
+
+
+def _lists_any(connection: sqlite3.Connection) -> bool:
+    """Whether a database has an index of runs, with a run in it."""
+    if not _COLUMNS_ASKED.issubset(name for (name,) in connection.execute(_COLUMNS)):
+        return False
+    if connection.execute(_LISTED_WHOLE).fetchone() is not None:
         return True
-    return not line.endswith(_END) and line.rstrip(b"\n")[: len(_FIRST)] == _FIRST[: len(line) - 1]
-
-
-def _line(entry: SignedHead | SignedDeletion) -> bytes:
-    fields: dict[str, Any] = {"run_id": entry.run_id, "seq": entry.seq, "head": entry.head.hex()}
-    if isinstance(entry, SignedHead):
-        fields["ending"] = entry.ending
-    else:
-        fields["at_ms"] = entry.at_ms
-    fields |= {"signer": entry.signer, "signature": entry.signature.hex()}
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-
-
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-def _head(fields: dict[str, Any]) -> SignedHead | None:
-    try:
-        return SignedHead(
-            run_id=fields["run_id"],
-            seq=int(fields["seq"]),
-            head=bytes.fromhex(fields["head"]),
-            ending=str(fields["ending"]),
-            signer=str(fields["signer"]),
-            signature=bytes.fromhex(fields["signature"]),
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _deletion(fields: dict[str, Any]) -> SignedDeletion | None:
-    try:
-        return SignedDeletion(
-            run_id=fields["run_id"],
-            seq=int(fields["seq"]),
-            head=bytes.fromhex(fields["head"]),
-            at_ms=int(fields["at_ms"]),
-            signer=str(fields["signer"]),
-            signature=bytes.fromhex(fields["signature"]),
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
+    is_blank = connection.execute(_UNLISTED, (HALTS,)).fetchone() is not None
+    return not is_blank and connection.execute(_LISTED).fetchone() is not None

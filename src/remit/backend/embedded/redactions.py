@@ -16,14 +16,13 @@ from pathlib import Path
 from remit.backend.embedded.blobs import TEXT
 from remit.backend.embedded.disk.database import DATABASE
 from remit.backend.embedded.retention import SQLiteRetention, transaction
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted
 from remit.core.journal.signing import Signer, sign_redaction
 from remit.core.journal.storage import Redacted
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
 
 _TURNS = "SELECT turn_no, seq, data FROM turns WHERE run_no = ? ORDER BY seq"
 _WRITE = "UPDATE turns SET data = ? WHERE turn_no = ?"
@@ -51,10 +50,10 @@ class SQLiteRedactions:
         """
         return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), covered(why))
 
-    def _redact(self, run_id: str, find: Find, by: str, why: str) -> Redacted:
+    def _redact(self, run_id: str, find: FindSecrets, by: str, why: str) -> Redacted:
         with (
             self._retention.cleaning() as connection,
-            self._retention.held_family(connection, run_id, what="redacted") as runs,
+            self._retention.hold_family(connection, run_id, what="redacted") as runs,
         ):
             values = self._found(connection, runs, find)
             if not values:
@@ -71,7 +70,7 @@ class SQLiteRedactions:
             is_cleared = self._clear(connection)
         return Redacted(len(runs), turns, texts, is_cleared)
 
-    def _found(self, connection: sqlite3.Connection, runs: Iterable[int], find: Find) -> tuple[str, ...]:
+    def _found(self, connection: sqlite3.Connection, runs: Iterable[int], find: FindSecrets) -> tuple[str, ...]:
         """What is to be taken out, the longest first, so that no part of it is left."""
         values: dict[str, None] = {}
         for run_no in runs:

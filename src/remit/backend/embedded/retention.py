@@ -27,9 +27,9 @@ from remit.backend.embedded.disk.database import DATABASE, Users, connect_to_dat
 from remit.backend.embedded.disk.disk_failures import BUSY, READ_ONLY, disk_failure, store_unusable
 from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.tables import NEWEST_TURN, NOBODY, split_lineage
-from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.backend.embedded.journal_names import Journals
-from remit.backend.embedded.quotas import close_deleted
+from remit.backend.embedded.ledger import close_deleted
 from remit.backend.embedded.seals import FileSeals
 from remit.core.journal.codec import digests_in, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
@@ -166,7 +166,7 @@ class SQLiteRetention:
             parent_id = parent_in(found[1], listed=found[0])
             if _goes_on(connection, Journals(connection), parent_id):
                 raise ParentOpen(run_id, parent_id)
-            with self.held_family(connection, run_id, what="deleted") as runs:
+            with self.hold_family(connection, run_id, what="deleted") as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
@@ -184,7 +184,7 @@ class SQLiteRetention:
         )
 
     @contextmanager
-    def held_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
+    def hold_family(self, connection: sqlite3.Connection, run_id: str, *, what: str) -> Iterator[dict[int, str]]:
         """A run and all beneath it, the deepest first, every one of them held; `what` cannot be done where one is driven."""
         taken: dict[int, str] = {}
         try:
@@ -272,7 +272,7 @@ class SQLiteRetention:
         for run_no, run_id in runs.items():
             seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
             lines.append(sign_deletion(signer, run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms()))
-        with closing(HeadsLog(self._home)) as log:
+        with closing(HeadsFile(self._home)) as log:
             log.append(lines)
             log.sync()
         turns = entries = 0

@@ -63,7 +63,7 @@ class FileSeals:
         return self._home / sha256(scope.encode()).hexdigest()[:32]
 
     def _read(self, scope: str) -> dict[str, str]:
-        """What is known of a scope, with what this process or another has added since."""
+        """Read the values of a scope, with those that this process or another has added since."""
         path = self._path(scope)
         read, values = self._known.get(scope, (0, {}))
         refuse_no_folder(self._home)

@@ -27,18 +27,20 @@ from remit.backend.embedded.disk.database import (
     open_database,
 )
 from remit.backend.embedded.disk.disk_failures import store_unusable
-from remit.backend.embedded.disk.locks import FileLeases, FileLocks
+from remit.backend.embedded.disk.locks import FileLocks
 from remit.backend.embedded.disk.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.disk.syncer import Syncer
 from remit.backend.embedded.disk.tables import refuse_later_version, schema_version, show_as_newest
 from remit.backend.embedded.disk.writer import Writer
-from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.halts import SQLiteHalts
+from remit.backend.embedded.head_log import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.backend.embedded.inbox import SQLiteInbox, SQLiteReceipts
 from remit.backend.embedded.index import SQLiteIndex
-from remit.backend.embedded.journal import SQLiteFeed, SQLiteHalts, SQLiteJournal
+from remit.backend.embedded.journal import SQLiteFeed, SQLiteJournal
+from remit.backend.embedded.leases import FileLeases
+from remit.backend.embedded.ledger import SQLiteLedger
 from remit.backend.embedded.owner.key_file import FileKey, refuse_lost_key
-from remit.backend.embedded.owner.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
-from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.redactions import SQLiteRedactions
 from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.seals import FileSeals
@@ -70,7 +72,7 @@ class EmbeddedStore:
         reader: sqlite3.Connection,
         *,
         locks: FileLocks,
-        log: HeadsLog,
+        log: HeadsFile,
         syncer: Syncer | None,
         now_ms: Callable[[], int],
     ) -> None:
@@ -127,7 +129,7 @@ class EmbeddedStore:
             refuse_lost_key(home)
             refuse_cleared(home, connection, mends=mends)
             locks.enter()
-            log = HeadsLog(home)
+            log = HeadsFile(home)
             try:
                 if is_log_lost(home, connection):
                     log.begin_again()
@@ -156,7 +158,7 @@ class EmbeddedStore:
             refuse_later_version(schema_version(connection, path), path)
             refuse_cleared(home, connection)
             undo.pop_all()
-        log, locks = HeadsLog(home), FileLocks(home)
+        log, locks = HeadsFile(home), FileLocks(home)
         return cls(home, connection, reader, locks=locks, log=log, syncer=None, now_ms=wall_clock_ms)
 
     @property

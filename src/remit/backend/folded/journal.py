@@ -1,14 +1,10 @@
-"""The journal over logs, and the inbox whose entries its turns answer.
-
-Rule: an entry is answered by a turn of its run, or settled in the log of the inbox; never both. Before the turn is written,
-the log says under which lease, and from then on only a holder of the run may settle the entry otherwise. An entry whose
-turn was announced and never came is pending, and answered by the next holder.
-"""
+"""The journal over logs: a turn is one entry of the log of its run."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from remit.backend.folded.log import INBOX, RUN, TRIES_MAX, Left, Log, OfInbox, Settled, Taken, Written
+from remit.backend.folded.inbox import FoldedInbox
+from remit.backend.folded.leases import WatchedLeases
+from remit.backend.folded.log import RUN, Log, Written
 from remit.backend.folded.log_copy import LogCopy
 from remit.backend.folded.shared_logs import SharedLogs
 from remit.core.journal.codec import encode_record
@@ -17,135 +13,12 @@ from remit.core.journal.storage import (
     START,
     AppendConflict,
     Barrier,
-    EntrySettled,
-    InboxEntry,
-    LeaseLost,
     Place,
     RunListing,
     SessionConflict,
     Stretch,
     Warrant,
 )
-
-
-class HeldRuns(Protocol):
-    """Who drives which run."""
-
-    @property
-    def lasts_ms(self) -> int:
-        """How long a lease lasts that is not renewed."""
-
-    async def take(self, run_id: str) -> int | None:
-        """Take a run."""
-
-    async def renew(self, run_id: str, token: int) -> bool:
-        """Hold it for longer."""
-
-    async def release(self, run_id: str, token: int) -> None:
-        """Let it go."""
-
-    async def is_held(self, run_id: str) -> bool:
-        """Whether it is held."""
-
-
-class WatchedLeases:
-    """Leases, and which of them this process holds.
-
-    One that lasts as long as its process is lost by letting it go and by nothing else, so this process knows by itself under
-    which token it may write. Where another may take over, its first turn says so (decision 0049).
-    """
-
-    def __init__(self, leases: HeldRuns) -> None:
-        self._leases = leases
-        self._held: dict[str, int] = {}
-
-    @property
-    def lasts_ms(self) -> int:
-        """How long a lease lasts that is not renewed."""
-        return self._leases.lasts_ms
-
-    async def take(self, run_id: str) -> int | None:
-        """Take a run."""
-        token = await self._leases.take(run_id)
-        if token is not None and not self.lasts_ms:
-            self._held[run_id] = token
-        return token
-
-    async def renew(self, run_id: str, token: int) -> bool:
-        """Hold it for longer."""
-        return await self._leases.renew(run_id, token)
-
-    async def release(self, run_id: str, token: int) -> None:
-        """Let it go."""
-        if self._held.get(run_id) == token:
-            del self._held[run_id]
-        await self._leases.release(run_id, token)
-
-    async def is_held(self, run_id: str) -> bool:
-        """Whether it is held."""
-        return await self._leases.is_held(run_id)
-
-    def expect(self, run_id: str, warrant: Warrant | None) -> None:
-        """Raise LeaseLost for a turn under a token of another run, or of a lease that was let go."""
-        is_named = warrant is not None and warrant.token and not self.lasts_ms
-        if is_named and warrant is not None and self._held.get(run_id) != warrant.token:
-            raise LeaseLost(run_id)
-
-
-class FoldedInbox:
-    """What people left for runs, over logs."""
-
-    def __init__(self, log_copy: LogCopy) -> None:
-        self._log_copy = log_copy
-
-    async def put(self, run_id: str, data: bytes) -> int:
-        """Leave something for a run; its number is where it stands."""
-        return await self._write(run_id, Left(data))
-
-    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries after this number that are not settled."""
-        await self._log_copy.refresh()
-        return self._log_copy.pending(after)
-
-    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
-        """Say that an entry was heard or refused; where a turn is about to answer it, only a holder of its run can."""
-        await self._log_copy.refresh()
-        letter = self._log_copy.letters.get(number)
-        if letter is not None and letter.outcome is None and letter.token <= token:
-            await self._write(letter.run_id, Settled(number, code, message, token))
-            await self._log_copy.refresh()
-
-    async def outcome(self, number: int) -> tuple[str, str] | None:
-        """Code and message of a settled entry."""
-        await self._log_copy.refresh()
-        letter = self._log_copy.letters.get(number)
-        return None if letter is None else letter.outcome
-
-    async def take(self, run_id: str, number: int, token: int) -> None:
-        """Announce that a turn answers an entry; raises EntrySettled where it is settled already."""
-        for _ in range(TRIES_MAX):
-            await self._log_copy.refresh()
-            letter = self._log_copy.letters.get(number)
-            if letter is None or letter.outcome is not None:
-                raise EntrySettled(run_id, number)
-            if token and letter.token == token:
-                return
-            try:
-                place = self._log_copy.place(INBOX + run_id)
-                await self._log_copy.log.append(INBOX + run_id, encode_record(Taken(number, token)), place)
-            except AppendConflict:
-                continue
-            return
-        raise AppendConflict(run_id)
-
-    async def _write(self, run_id: str, said: OfInbox) -> Place:
-        for _ in range(TRIES_MAX):
-            try:
-                name = INBOX + run_id
-                return await self._log_copy.log.append(name, encode_record(said), self._log_copy.place(name))
-            except AppendConflict:
-                await self._log_copy.refresh()
-        raise AppendConflict(run_id)
 
 
 class FoldedJournal:

@@ -30,8 +30,8 @@ from remit.backend.folded.log import (
     Written,
 )
 from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
 from remit.core.failure import RemitError
 from remit.core.journal.codec import decode_record
 from remit.core.journal.storage import START, InboxEntry, Place, Warrant

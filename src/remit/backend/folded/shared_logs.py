@@ -42,7 +42,7 @@ class SharedLogs:
         """Count a run so for its tenant. One for which that fails every time is named as not counted, and counted again."""
         for _ in range(TRIES_MAX):
             name = TENANT + charge.tenant_id
-            if await self._is_next(name, Charged(charge, is_anew), self._log_copy.place(name)):
+            if await self._write_next(name, Charged(charge, is_anew), self._log_copy.place(name)):
                 return
             await self._log_copy.refresh()
 
@@ -56,9 +56,9 @@ class SharedLogs:
             holder = self._log_copy.claims.get(session, {}).get(ordinal, "")
             if holder == run_id:
                 return
-            if holder and not await self._is_forestalled(holder):
+            if holder and not await self._forestall(holder):
                 break
-            if await self._is_next(name, PlaceClaimed(ordinal, run_id), place):
+            if await self._write_next(name, PlaceClaimed(ordinal, run_id), place):
                 return
         raise SessionConflict(listing.session_id, ordinal)
 
@@ -74,7 +74,7 @@ class SharedLogs:
                 if not await self._is_room_made(tenant_id):
                     raise
                 continue
-            if await self._is_next(TENANT + tenant_id, Charged(charge), place):
+            if await self._write_next(TENANT + tenant_id, Charged(charge), place):
                 return
         raise AppendConflict(run_id)
 
@@ -82,15 +82,15 @@ class SharedLogs:
         """Give back what runs have reserved that never begin; says whether there was any."""
         is_made = False
         for charge in self._log_copy.journal.ledger.open_charges(tenant_id):
-            if await self._log_copy.journal.entry(charge.run_id) is None and await self._is_forestalled(charge.run_id):
+            if await self._log_copy.journal.entry(charge.run_id) is None and await self._forestall(charge.run_id):
                 await self.keep(Charge(charge.run_id, tenant_id, charge.at_ms, ()))
                 is_made = True
         if is_made:
             await self._log_copy.refresh()
         return is_made
 
-    async def _is_forestalled(self, run_id: str) -> bool:
-        """Whether a run that has no turn never will; one that is not held is kept from it."""
+    async def _forestall(self, run_id: str) -> bool:
+        """Write that a run without a turn never begins, unless it is held; gives whether that stands in its log."""
         log_copy = self._log_copy
         if run_id in log_copy.forestalled:
             return True
@@ -104,8 +104,8 @@ class SharedLogs:
             log_copy.forestalled.add(run_id)
         return run_id in log_copy.forestalled
 
-    async def _is_next(self, name: str, record: Record, after: Place) -> bool:
-        """Whether an entry could be written behind all that was known of its log when it was decided."""
+    async def _write_next(self, name: str, record: Record, after: Place) -> bool:
+        """Write an entry behind `after`; False where another entry was written there first."""
         try:
             await self._log_copy.log.append(name, encode_record(record), after)
         except AppendConflict:

@@ -1,9 +1,11 @@
-"""The store over logs, one class for each of its ports: whatever is asked of it is answered from what the logs come to."""
+"""The store over logs, one class for each of its ports, answered from the folded logs (log_copy.py)."""
 
 from collections.abc import Sequence
 from typing import Protocol, Unpack
 
-from remit.backend.folded.journal import FoldedInbox, FoldedJournal, HeldRuns, WatchedLeases
+from remit.backend.folded.inbox import FoldedInbox
+from remit.backend.folded.journal import FoldedJournal
+from remit.backend.folded.leases import HeldRuns, WatchedLeases
 from remit.backend.folded.log import (
     HALT_LOG,
     RECEIPTS,
@@ -13,9 +15,10 @@ from remit.backend.folded.log import (
 )
 from remit.backend.folded.log_copy import ChargeWriter, Folds, LogCopy
 from remit.backend.folded.shared_logs import SharedLogs
-from remit.backend.memory.blobs import MemorySeals, MemorySnapshots
+from remit.backend.memory.bell import SilentBell
 from remit.backend.memory.checkup import MemoryCheckup
-from remit.backend.memory.inbox import SilentBell
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
 from remit.backend.memory.store import MemoryKey
 from remit.core.journal.codec import encode_record
 from remit.core.journal.signing import SignedDeletion, Signer

@@ -1,16 +1,9 @@
-"""Blobs, seals and snapshots in memory: bytes under a digest, a handle or the name of a run."""
+"""Blobs in memory: long texts under their digests."""
 
-import secrets
 from collections.abc import Callable
 
 from remit.backend.clock import wall_clock_ms
-from remit.core.journal.storage import (
-    BlobMissing,
-    Snapshot,
-)
-from remit.core.secrets.seal import reference_to
-
-_KEY_BYTES = 32
+from remit.core.journal.storage import BlobMissing
 
 
 class MemoryBlobs:
@@ -45,48 +38,3 @@ class MemoryBlobs:
     def put_before(self, at_ms: int) -> dict[bytes, int]:
         """The digests of the texts that were put before a time and never after it, with their sizes."""
         return {digest: len(self._kept[digest]) for digest, put_ms in self._put_at_ms.items() if put_ms < at_ms}
-
-
-class MemorySeals:
-    """The values behind handles; nothing of them is written, so nothing is encrypted."""
-
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(_KEY_BYTES)
-        self._values: dict[str, dict[str, str]] = {}
-
-    def seal(self, scope: str, kind: str, value: str) -> str:
-        """Keep a value for a scope and give its handle."""
-        handle = reference_to(self._key, kind, value)
-        self._values.setdefault(scope, {})[handle] = value
-        return handle
-
-    def values(self, scope: str) -> dict[str, str]:
-        """The values of a scope by their handles."""
-        return self._values.get(scope, {})
-
-    def adopt(self, scope: str, other: str) -> None:
-        """Keep for a scope what is kept for another."""
-        self._values[scope] = self.values(scope) | self.values(other)
-
-    def forget(self, scope: str) -> None:
-        """Keep nothing of a scope any more."""
-        self._values.pop(scope, None)
-
-
-class MemorySnapshots:
-    """Keeps states until the process ends."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Snapshot] = {}
-
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
-        """Keep a state instead of any that was kept before."""
-        self._kept[run_id] = Snapshot(run_id, seq, head, data, signature)
-
-    def forget(self, run_id: str) -> None:
-        """Keep no state of a run any more."""
-        self._kept.pop(run_id, None)
-
-    async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last."""
-        return self._kept.get(run_id)

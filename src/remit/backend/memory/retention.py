@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from remit.backend.memory.blobs import MemoryBlobs, MemorySeals, MemorySnapshots
-from remit.backend.memory.inbox import MemoryInbox, MemoryReceipts
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
-from remit.backend.redacted_turns import holds_value, longest_first, without, words_to_redact
+from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
+from remit.backend.redacted_turns import FindSecrets, finder_of, holds_value, longest_first, without, words_to_redact
 from remit.core.journal.codec import digests_in, encode_redacted, hash_turn
 from remit.core.journal.ended import Belongings, ended_at_ms, is_child_of, is_over, parent_in
 from remit.core.journal.signing import Signer, sign_deletion, sign_redaction
@@ -19,10 +22,9 @@ from remit.core.journal.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpe
 from remit.core.journal.turn import RedactedTurn
 from remit.core.run.person import check_person
 from remit.core.secrets.secret_search import covered
-from remit.tool.secrets.redaction import Find, finder_of
 
 
-class Kept(Protocol):
+class StoredParts(Protocol):
     """What a store in memory holds of its runs."""
 
     @property
@@ -94,10 +96,10 @@ def readers(journal: MemoryJournal) -> tuple[FirstsOf, Backwards]:
 
 
 @asynccontextmanager
-async def held_family(
+async def hold_family(
     journal: MemoryJournal, leases: Holding, run_id: str, firsts_of: FirstsOf, *, what: str
 ) -> AsyncIterator[tuple[str, ...]]:
-    """A run and all beneath it, the deepest first, every one of them held; raises STORE_BUSY where one is driven."""
+    """Hold the leases of a run and of all beneath it; gives their names, the deepest first. STORE_BUSY where one is driven."""
     taken: dict[str, int] = {}
     try:
         # A run that is held begins no more children, so what is beneath those that are held is all there is.
@@ -169,7 +171,7 @@ def has_ended_before(journal: MemoryJournal, run_id: str, at_ms: int) -> bool:
 class MemoryRetention:
     """Removes runs and texts from one store."""
 
-    def __init__(self, kept: Kept, leases: Driving, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, leases: Driving, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._leases = leases
         self._signer = signer
@@ -182,7 +184,7 @@ class MemoryRetention:
             return Removed()
         firsts_of, backwards = readers(journal)
         await refuse_open_parent(journal, run_id, firsts_of, backwards)
-        async with held_family(journal, self._leases, run_id, firsts_of, what="deleted") as runs:
+        async with hold_family(journal, self._leases, run_id, firsts_of, what="deleted") as runs:
             mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
             turns, entries = self._remove(runs)
         # No other process has this store open; a text that a run here may be about to refer to stays.
@@ -282,7 +284,7 @@ def _driven(run_id: str, root_id: str, what: str) -> StoreUnusable:
 class MemoryRedactions:
     """Redacts runs of one store, where it has a key: what is left of a turn is signed."""
 
-    def __init__(self, kept: Kept, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+    def __init__(self, kept: StoredParts, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
         self._kept = kept
         self._leases = leases
         self._signer = signer
@@ -298,7 +300,7 @@ class MemoryRedactions:
             )
             raise StoreUnusable("STORE_KEY_MISSING", message, {"run_id": run_id})
         firsts_of, _ = readers(self._kept.journal)
-        async with held_family(self._kept.journal, self._leases, run_id, firsts_of, what="redacted") as runs:
+        async with hold_family(self._kept.journal, self._leases, run_id, firsts_of, what="redacted") as runs:
             values = self._found(runs, find)
             if not values:
                 return Redacted(len(runs))
@@ -306,7 +308,7 @@ class MemoryRedactions:
             done = [self._redact_run(member, values, said, self._signer) for member in runs]
         return Redacted(len(runs), sum(turns for turns, _ in done), sum(texts for _, texts in done))
 
-    def _found(self, runs: Iterable[str], find: Find) -> tuple[str, ...]:
+    def _found(self, runs: Iterable[str], find: FindSecrets) -> tuple[str, ...]:
         values: dict[str, None] = {}
         for run_id in runs:
             for data in self._kept.journal.turns_of(run_id):

@@ -4,11 +4,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
-from remit.backend.memory.blobs import MemoryBlobs, MemorySeals, MemorySnapshots
+from remit.backend.memory.bell import MemoryBell
+from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryBell, MemoryInbox, MemoryLeases, MemoryReceipts
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.retention import MemoryRedactions, MemoryRetention
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.journal.signing import Signer
 
 if TYPE_CHECKING:

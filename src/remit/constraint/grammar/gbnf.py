@@ -13,9 +13,9 @@ from typing import NamedTuple, NoReturn
 from remit.constraint.grammar.grammar_rules import (
     ROOT,
     Chars,
+    GrammarRules,
     Repeats,
     Repetition,
-    Rules,
     Sequence,
     Symbol,
     recursive_from_the_left,
@@ -58,12 +58,12 @@ class _Token(NamedTuple):
     at: int
 
 
-def read_gbnf(text: str) -> Rules:
+def read_gbnf(text: str) -> GrammarRules:
     """The rules of a grammar, or RequestRejected with the line and column where it goes wrong."""
     return read_parts(text)[0]
 
 
-def read_parts(text: str) -> tuple[Rules, Repeats]:
+def read_parts(text: str) -> tuple[GrammarRules, Repeats]:
     """The rules of a grammar, and which of them are repetitions."""
     if len(text) > GRAMMAR_CHARS_MAX:
         message = f"the grammar has {len(text)} characters, grammar_chars_max={GRAMMAR_CHARS_MAX}; shorten it"
@@ -79,7 +79,7 @@ class _Reader:
         self._text = text
         self._tokens = [*self._split(), _Token("end", "", len(text))]
         self._next = 0
-        self._rules: Rules = {}
+        self._rules: GrammarRules = {}
         self.repeats: Repeats = {}
         self._repeated_parts = 0
         # Where each rule was first asked for.
@@ -87,7 +87,7 @@ class _Reader:
         # Where each rule begins.
         self._begun: dict[str, int] = {}
 
-    def rules(self) -> Rules:
+    def rules(self) -> GrammarRules:
         self._skip_lines()
         while self._token.kind != "end":
             self._rule()

@@ -24,7 +24,7 @@ class Chars(NamedTuple):
 # A character, or the name of a rule.
 Symbol: TypeAlias = Chars | str
 Sequence: TypeAlias = tuple[Symbol, ...]
-Rules: TypeAlias = dict[str, tuple[Sequence, ...]]
+GrammarRules: TypeAlias = dict[str, tuple[Sequence, ...]]
 
 
 class Repetition(NamedTuple):
@@ -39,7 +39,7 @@ class Repetition(NamedTuple):
 Repeats: TypeAlias = dict[str, Repetition]
 
 
-def recursive_from_the_left(rules: Rules) -> str | None:
+def recursive_from_the_left(rules: GrammarRules) -> str | None:
     """A rule that can come back to itself before any character was read."""
     empty = _may_be_empty(rules)
     begins = {name: {symbol for way in ways for symbol in _first(way, empty)} for name, ways in rules.items()}
@@ -81,7 +81,7 @@ def _first(sequence: Sequence, empty: set[str]) -> Iterator[str]:
             return
 
 
-def _may_be_empty(rules: Rules) -> set[str]:
+def _may_be_empty(rules: GrammarRules) -> set[str]:
     """The rules that can read nothing at all."""
     lacking: list[int] = []
     users: dict[str, list[tuple[str, int]]] = {}

@@ -11,7 +11,7 @@ from itertools import chain
 from string import ascii_letters, digits
 
 from remit.constraint.grammar.gbnf import read_parts
-from remit.constraint.grammar.grammar_rules import ROOT, Chars, Repeats, Rules, Sequence, Symbol
+from remit.constraint.grammar.grammar_rules import ROOT, Chars, GrammarRules, Repeats, Sequence, Symbol
 from remit.constraint.grammar.notation import MARK, check_lark, is_gbnf
 
 START = "start"
@@ -33,7 +33,7 @@ def in_lark(grammar: str) -> str:
 class _Writer:
     """Writes the rules that the root leads to, each once."""
 
-    def __init__(self, rules: Rules, repeats: Repeats) -> None:
+    def __init__(self, rules: GrammarRules, repeats: Repeats) -> None:
         self._rules = rules
         self._repeats = repeats
         self._names = {ROOT: START}

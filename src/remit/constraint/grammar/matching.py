@@ -14,7 +14,7 @@ from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 from remit.constraint.grammar.gbnf import read_gbnf
-from remit.constraint.grammar.grammar_rules import ROOT, Chars, Rules, Sequence
+from remit.constraint.grammar.grammar_rules import ROOT, Chars, GrammarRules, Sequence
 from remit.constraint.grammar.lark import in_lark
 from remit.constraint.grammar.notation import is_gbnf, lark_in, llguidance
 from remit.core.failure import RequestRejected
@@ -34,7 +34,7 @@ STEPS_MAX = 4_000_000
 KEPT_MAX = 500_000
 # The same for llguidance: so many alternatives at one place take some seconds, twice as many over a minute.
 ITEMS_MAX = 1_000
-# For a translation, entries at one place squared, times bytes of the text: so much takes llguidance up to ten seconds.
+# For a translation, entries at one place squared, times bytes of the text: llguidance needs up to ten seconds for this much.
 TRANSLATED_WORK_MAX = 500_000_000
 # Longer answers are beyond what any local model generates; reading so much takes about a second.
 TEXT_CHARS_MAX = 200_000
@@ -75,7 +75,7 @@ def read_with(grammar: str, text: str) -> GrammarMatch:
     return _by_rules(read_gbnf(grammar), text) or _translated(grammar, text)
 
 
-def _by_rules(rules: Rules, text: str) -> GrammarMatch | None:
+def _by_rules(rules: GrammarRules, text: str) -> GrammarMatch | None:
     """How a text is read by every way that is open; None when these are too many."""
     ways = _Ways(rules)
     for at, character in enumerate(text):
@@ -118,7 +118,7 @@ class _State:
 class _Ways:
     """Every way in which a text can be read so far: what each still expects, as a stack that shares its lower part."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: GrammarRules) -> None:
         self._rules = rules
         # A stack is a number; the table says what lies on top and which stack lies beneath. 0 is the empty one.
         self._tops: list[tuple[Chars | str, int]] = [("", 0)]

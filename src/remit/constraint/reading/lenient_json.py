@@ -302,7 +302,7 @@ class LenientReader:
         self.at += 1
 
     def _is_over(self, character: str, closer: str, comma: int) -> bool:
-        """Whether an object or array ends here, with its own bracket or without."""
+        """Close an object or array that ends here, with its own bracket or without; False where it goes on."""
         if character == closer:
             self.at += 1
         elif not character:

@@ -1,7 +1,8 @@
 """What is queued for workers: errands by their names, the reports that came of them, and who has begun a call.
 
 Rule 1: an errand has one name for each attempt at it, under which it is written once, and its report once.
-Rule 2: the last word about a call that changes something says whether it may begin.
+Rule 2: the last word about a call that changes something says whether it may begin. Within one process
+        orchestrate/loop/claims.py decides the same, without words that are stored.
 """
 
 from enum import StrEnum

@@ -88,7 +88,7 @@ class RunEvent(Record):
     part: str = ""
 
 
-class Piece(Record):
+class AnswerPiece(Record):
     """A piece of an answer, which a model began after turn `seq`; `number` counts the pieces of one answer."""
 
     whose: RunBelonging

@@ -73,10 +73,10 @@ def instance_reader(source: Any) -> Callable[[JsonValue], Any]:
 
 # Takes a JSON value that a type accepted, and the instance that was made of it.
 Keep: TypeAlias = Callable[[JsonValue, Any], None]
-Check: TypeAlias = Callable[..., list[str]]
+SchemaCheck: TypeAlias = Callable[..., list[str]]
 
 
-def check_of(source: Any) -> Check | None:
+def check_of(source: Any) -> SchemaCheck | None:
     """What looks at a JSON text that fits the schema of a source, and says why the type refuses it; None where it never could.
 
     A second argument of it, a Keep, is told the instance that it made, where that is what `instance_reader` makes.
@@ -92,7 +92,7 @@ def check_of(source: Any) -> Check | None:
 
 
 @lru_cache(maxsize=CHECKS_KEPT_MAX)
-def _check_of_type(source: Any) -> Check | None:
+def _check_of_type(source: Any) -> SchemaCheck | None:
     schema = compile_schema(schema_of(source))
     from pydantic import TypeAdapter, ValidationError
 

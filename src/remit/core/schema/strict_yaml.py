@@ -21,7 +21,7 @@ YAML_BYTES_MAX = 1_000_000
 YAML_DEPTH_MAX = 8
 
 # Where a value stands in the file: the keys and positions that lead to it.
-Place: TypeAlias = tuple[str | int, ...]
+ValuePath: TypeAlias = tuple[str | int, ...]
 
 
 class YamlFault(StrEnum):
@@ -43,9 +43,9 @@ class YamlDocument(NamedTuple):
 
     source_name: str
     value: Any
-    lines: dict[Place, int]
+    lines: dict[ValuePath, int]
 
-    def reject(self, fault: YamlFault, message: str, place: Place) -> NoReturn:
+    def reject(self, fault: YamlFault, message: str, place: ValuePath) -> NoReturn:
         """Turn the file away because of what stands at this place, or around it."""
         line = 0
         while not line and place:
@@ -53,7 +53,7 @@ class YamlDocument(NamedTuple):
         reject_file(self.source_name, fault, message, line)
 
 
-def block_in(document: YamlDocument, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+def block_in(document: YamlDocument, value: Any, keys: Collection[str], place: ValuePath) -> dict[str, Any]:
     """A mapping whose keys are all known; without keys to compare with, every key is."""
     if not isinstance(value, dict):
         wanted = f" with the keys {', '.join(keys)}" if keys else ""
@@ -68,7 +68,7 @@ def block_in(document: YamlDocument, value: Any, keys: Collection[str], place: P
     return dict(value)
 
 
-def list_in(document: YamlDocument, value: Any, place: Place) -> list[Any]:
+def list_in(document: YamlDocument, value: Any, place: ValuePath) -> list[Any]:
     """A list."""
     if not isinstance(value, list):
         document.reject(
@@ -77,7 +77,7 @@ def list_in(document: YamlDocument, value: Any, place: Place) -> list[Any]:
     return value
 
 
-def spelled_place(place: Place) -> str:
+def spelled_place(place: ValuePath) -> str:
     """A place as an error names it."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
     return steps.removeprefix(".") or "the file"
@@ -124,7 +124,7 @@ def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) 
     # Its package takes as long to load as a tenth of this one, and few programs read a file.
     from remit.core.schema.yaml_values import value_in
 
-    lines: dict[Place, int] = {}
+    lines: dict[ValuePath, int] = {}
     return YamlDocument(source_name, value_in(text, source_name, lines, depth_max), lines)
 
 

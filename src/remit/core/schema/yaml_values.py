@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from remit.core.schema.strict_yaml import Place, YamlFault, reject_file
+from remit.core.schema.strict_yaml import ValuePath, YamlFault, reject_file
 
 # As wide as the lines of this house.
 WIDTH = 120
@@ -16,7 +16,7 @@ _LINE_ENDS = frozenset("\r\n\x85\u2028\u2029")
 _SCALARS = frozenset({f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "null")})
 
 
-def value_in(text: str, source_name: str, lines: dict[Place, int], depth_max: int) -> Any:
+def value_in(text: str, source_name: str, lines: dict[ValuePath, int], depth_max: int) -> Any:
     """The value of a text; on which line each part of it stands is noted in `lines`."""
     try:
         _refuse_bombs(text, source_name, depth_max)
@@ -74,7 +74,7 @@ def _refuse_bombs(text: str, source_name: str, depth_max: int) -> None:
             reject_file(source_name, YamlFault.TOO_DEEP, f"is nested deeper than file_depth_max={depth_max}", line)
 
 
-def _value(node: yaml.Node, place: Place, source_name: str, lines: dict[Place, int]) -> Any:
+def _value(node: yaml.Node, place: ValuePath, source_name: str, lines: dict[ValuePath, int]) -> Any:
     line = lines[place] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
         return [_value(item, (*place, position), source_name, lines) for position, item in enumerate(node.value)]
@@ -89,7 +89,7 @@ def _value(node: yaml.Node, place: Place, source_name: str, lines: dict[Place, i
         reject_file(source_name, YamlFault.VALUE_INVALID, f"{node.value[:40]!r} is no {kind}", line)
 
 
-def _mapping(node: yaml.MappingNode, place: Place, source_name: str, lines: dict[Place, int]) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, place: ValuePath, source_name: str, lines: dict[ValuePath, int]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1

@@ -33,9 +33,9 @@ EDGES_MAX = 50_000
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARS_MAX)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 # No amount of any dimension is larger than what canonical JSON can write.
-Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
+GraphAmount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
 Prompt: TypeAlias = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARS_MAX)]
-Shape: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHAPE_CHARS_MAX)]
+ValueShape: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHAPE_CHARS_MAX)]
 
 
 class NodeKind(StrEnum):
@@ -228,14 +228,14 @@ class Ask(MadeByHand, frozen=True):
     instruction: Prompt = ""
     tools: tuple[Name, ...] | None = None
     must_call: bool = False
-    schema: Shape = ""
-    grammar: Shape = ""
+    schema: ValueShape = ""
+    grammar: ValueShape = ""
     max_tokens: Count = 0
     sees: Sees = Sees.EVERYTHING
     words: bool = False
     filters: tuple[Name, ...] = ()
     role: AgentRole = AgentRole.GENERAL
-    sampling: Shape = ""
+    sampling: ValueShape = ""
 
 
 class StepInput(Record, frozen=True):
@@ -248,7 +248,7 @@ class StepInput(Record, frozen=True):
     takes: str = ""
     gives: str = ""
     kind: str = ""
-    value: Shape = ""
+    value: ValueShape = ""
     source: str = ""
     step_type: str = ""
 
@@ -277,7 +277,7 @@ class Node(MadeByHand, frozen=True):
     children: Count = 0
     join: JoinRule = JoinRule.ALL
     # What each child may spend: (dimension, amount).
-    lease: tuple[tuple[str, Amount], ...] = ()
+    lease: tuple[tuple[str, GraphAmount], ...] = ()
     rules: ToolRules | None = None
     ending: EndingClass | None = None
     writes: tuple[TerminalWrite, ...] = ()

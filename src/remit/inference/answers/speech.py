@@ -41,7 +41,7 @@ class Speech:
         self.thought_bytes = 0
 
     def take(self, text: str, thought: str = "") -> StreamChunk | None:
-        """What is heard of a piece of text and a piece of thought, if something is."""
+        """Take in a piece of text and a piece of thought; gives what a listener hears of them, None for nothing."""
         self.said_bytes += len(text.encode())
         self.thought_bytes += len(thought.encode())
         heard = SaidAndThought(text) if self._thoughts is None else self._thoughts.take(text)

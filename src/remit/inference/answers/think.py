@@ -73,7 +73,7 @@ class ThinkFilter:
             at = tag.end()
 
     def _speak(self, text: str, at: int, begun: int) -> str:
-        """What is said, unless a tag may still come of it."""
+        """Say the text from here on, or hold it back while a tag may still come of it."""
         if begun - at <= SPACES_MAX and OPENS.startswith(text[begun : begun + len(OPENS)]):
             self._held = text[at:]
             return ""

@@ -66,7 +66,7 @@ class Breaker:
             self._closed_until_s = self._clock() + self._limits.pause_s
 
     def forget(self) -> None:
-        """Whether the server would have served is unknown."""
+        """Drop a probe without an outcome: whether the server would have served is unknown."""
         with self._lock:
             self._is_probed = False
 

@@ -156,7 +156,7 @@ class CallLimiter:
             raise
 
     def _refilled_in_s(self) -> float:
-        """How long until the bucket holds a token for the next call."""
+        """Refill the bucket; gives the seconds until it holds a token for the next call."""
         now_s = self._clock()
         elapsed_s, self._looked_at_s = now_s - self._looked_at_s, now_s
         if not self._rpm:

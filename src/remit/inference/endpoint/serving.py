@@ -192,7 +192,7 @@ class EventReader:
             raise StreamTooLong(f"a line goes on behind event_bytes_max={EVENT_BYTES_MAX}")
 
     def end(self) -> Iterator[bytes]:
-        """What is left when no more bytes come: servers leave out the last empty line."""
+        """Give what is left when no more bytes come, and keep nothing: servers leave out the last empty line."""
         if self._pending:
             line = bytes(self._pending)
             self._pending.clear()

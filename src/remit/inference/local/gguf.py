@@ -47,8 +47,8 @@ _QUANTISATIONS: Final = {
     29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0",
 }  # fmt: skip
 
-Number: TypeAlias = int | float
-Value: TypeAlias = Number | str | list[Number] | list[str]
+MetadataNumber: TypeAlias = int | float
+MetadataValue: TypeAlias = MetadataNumber | str | list[MetadataNumber] | list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class _Cursor:
         self._at = end
         return piece
 
-    def number(self, code: str, what: str) -> Number:
+    def number(self, code: str, what: str) -> MetadataNumber:
         """The next number, of a type as struct spells it."""
-        found: Number = struct.unpack("<" + code, self.take(struct.calcsize("<" + code), what))[0]
+        found: MetadataNumber = struct.unpack("<" + code, self.take(struct.calcsize("<" + code), what))[0]
         return found
 
     def count(self, code: str, count_max: int, what: str) -> int:
@@ -174,7 +174,7 @@ def _read(cursor: _Cursor) -> ModelHeader:
     )
 
 
-def _entry(cursor: _Cursor) -> tuple[str, Value]:
+def _entry(cursor: _Cursor) -> tuple[str, MetadataValue]:
     key = cursor.text("the name of an entry")
     what = f"the entry {key[:80]!r}"
     kind = cursor.count("I", 2**32, what)
@@ -192,7 +192,7 @@ def _entry(cursor: _Cursor) -> tuple[str, Value]:
     return key, [cursor.text(what) for _ in range(count)]
 
 
-def _single(cursor: _Cursor, kind: int, what: str) -> Number | str:
+def _single(cursor: _Cursor, kind: int, what: str) -> MetadataNumber | str:
     if kind == _STRING:
         return cursor.text(what)
     code = _NUMBERS.get(kind)
@@ -215,29 +215,29 @@ def _parameters(cursor: _Cursor, tensors: int) -> int:
     return parameters
 
 
-def _expect_within(found: dict[str, Value], key: str, most: int) -> None:
+def _expect_within(found: dict[str, MetadataValue], key: str, most: int) -> None:
     """Refuse a number that ends the runtime's process; what is of another kind the runtime refuses itself."""
     value = found.get(key)
     if isinstance(value, int) and not 1 <= value <= most:
         raise _Broken(f"its entry {key!r} is {str(value)[:80]}, and may be 1 to {most}")
 
 
-def _text(found: dict[str, Value], key: str) -> str:
+def _text(found: dict[str, MetadataValue], key: str) -> str:
     value = found.get(key, "")
     return value if isinstance(value, str) else ""
 
 
-def _whole(value: Value | None) -> int:
+def _whole(value: MetadataValue | None) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _quantisation(value: Value | None) -> str:
+def _quantisation(value: MetadataValue | None) -> str:
     if not isinstance(value, int):
         return ""
     return _QUANTISATIONS.get(value, f"file type {value}")
 
 
-def _control_tokens(found: dict[str, Value]) -> tuple[str, ...]:
+def _control_tokens(found: dict[str, MetadataValue]) -> tuple[str, ...]:
     tokens, kinds = found.get("tokenizer.ggml.tokens"), found.get("tokenizer.ggml.token_type")
     if not isinstance(tokens, list) or not isinstance(kinds, list):
         return ()

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 # Hears an event of the server; True ends the call.
 Hear: TypeAlias = Callable[[Any], bool]
 # Asks a server that runs in this process, and returns when the call has ended.
-Ask: TypeAlias = Callable[[JsonObject, Hear], Any]
+AskModel: TypeAlias = Callable[[JsonObject, Hear], Any]
 # All that there are, so that a forked process finds them.
 _everybodys: "WeakSet[LoadedModels]" = WeakSet()
 # Set in a process that was forked off one with a model: the runtime counts on threads that are gone, so none of its
@@ -100,10 +100,10 @@ class ModelFile(NamedTuple):
 class LoadedModel:
     """A model, loaded once, with a thread for each of its slots."""
 
-    def __init__(self, file: ModelFile, start: Callable[[ModelFile], Ask]) -> None:
+    def __init__(self, file: ModelFile, start: Callable[[ModelFile], AskModel]) -> None:
         self._file = file
         self._start = start
-        self._ask: Ask | None = None
+        self._ask: AskModel | None = None
         self._loading = Lock()
         self._slots = Slots(SLOTS)
         self.threads = ThreadPoolExecutor(SLOTS, thread_name_prefix=f"remit-{file.path.stem}")
@@ -129,7 +129,7 @@ class LoadedModel:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._ask))
         return True
 
-    def _ready(self) -> Ask:
+    def _ready(self) -> AskModel:
         with self._loading:
             if self._ask is None:
                 _log.info("loading model %s", self._file.path.name)
@@ -202,7 +202,7 @@ def threads_of(cores: int) -> int:
     return max(cores - 1, 1)
 
 
-def start_server(file: ModelFile) -> Ask:
+def start_server(file: ModelFile) -> AskModel:
     """Load a model into a server of this process that no other process can reach, and return what asks it."""
     import xllamacpp  # type: ignore[import-untyped]  # it ships no types
 
@@ -227,7 +227,7 @@ def start_server(file: ModelFile) -> Ask:
         server = xllamacpp.Server(parameters)
     # It answers once its loop runs. One that is dropped before would be waited for without end.
     server.handle_metrics()
-    ask: Ask = server.handle_chat_completions
+    ask: AskModel = server.handle_chat_completions
     return ask
 
 

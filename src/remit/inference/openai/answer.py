@@ -36,7 +36,7 @@ class ChatAnswer(StreamedAnswer):
         self._thought_field = "reasoning"
 
     def take(self, event: bytes) -> StreamChunk | None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """What an event adds to the answer, if it adds something; the last one is no JSON."""
+        """Take in an event; gives what it adds to the answer, None for nothing. The last event is no JSON."""
         self.is_over = event == DONE
         return None if self.is_over else super().take(event)
 

@@ -1,6 +1,6 @@
 """The scripted engine: deterministic replies from a file or from values. It is shipped for tests, demos and benchmarks.
 
-Rule 1: which reply comes next is told from the conversation alone; see script_place.py.
+Rule 1: which reply comes next is told from the conversation alone; see script_position.py.
 Rule 2: a delay really waits, and a cancellation really ends it.
 Rule 3: a script may propose what was not offered, as a model may; judging it is not the engine's part.
 Rule 4: usage that a reply does not name is estimated from bytes, so the same conversation always costs the same.
@@ -25,7 +25,7 @@ from remit.inference.scripted.script import (
     read_script,
     script_of,
 )
-from remit.inference.scripted.script_place import Bookmark, Playbook
+from remit.inference.scripted.script_position import Bookmark, Playbook
 
 # What English text comes to with the tokenizers of most models.
 BYTES_PER_TOKEN = 4

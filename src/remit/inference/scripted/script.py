@@ -46,7 +46,7 @@ FREE = Price(0, 0)
 
 SCRIPTED = "scripted"
 
-Place: TypeAlias = tuple[str | int, ...]
+ScriptPath: TypeAlias = tuple[str | int, ...]
 
 _SCRIPT_KEYS = ("replies", "context_window", "price", "calls_at_once")
 _REPLY_KEYS = ("text", "tool_calls", "error", "reasoning", "usage", "delay_ms", "chunks", "when", "replica")
@@ -91,9 +91,9 @@ class _Page(NamedTuple):
     """What a script is called in errors, and on which line each value stands where that is known."""
 
     name: str
-    lines: Mapping[Place, int]
+    lines: Mapping[ScriptPath, int]
 
-    def reject(self, message: str, place: Place) -> NoReturn:
+    def reject(self, message: str, place: ScriptPath) -> NoReturn:
         line, around = 0, place
         while not line and around:
             line, around = self.lines.get(around, 0), around[:-1]
@@ -178,7 +178,7 @@ def _price(page: _Page, value: Any) -> Price | None:
     return Price(*(_figure(page, block[key], ("price", key)) for key in _PRICE_KEYS))
 
 
-def _reply(page: _Page, value: Any, place: Place) -> ScriptedReply:
+def _reply(page: _Page, value: Any, place: ScriptPath) -> ScriptedReply:
     block = _block(page, value, _REPLY_KEYS, place)
     error = _error(page, block["error"], (*place, "error")) if "error" in block else None
     pieces, text = _pieces(page, block, place)
@@ -202,7 +202,7 @@ def _reply(page: _Page, value: Any, place: Place) -> ScriptedReply:
     )
 
 
-def _pieces(page: _Page, block: JsonObject, place: Place) -> tuple[tuple[str, ...], str]:
+def _pieces(page: _Page, block: JsonObject, place: ScriptPath) -> tuple[tuple[str, ...], str]:
     """How a text is streamed, and the text: whole, in so many pieces, or in pieces that are spelled out."""
     text, chunks, where = (
         _text(page, block.get("text", ""), (*place, "text")),
@@ -224,14 +224,14 @@ def _pieces(page: _Page, block: JsonObject, place: Place) -> tuple[tuple[str, ..
     return pieces, joined
 
 
-def _calls(page: _Page, value: Any, place: Place) -> tuple[ToolCall, ...]:
+def _calls(page: _Page, value: Any, place: ScriptPath) -> tuple[ToolCall, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= CALLS_MAX:
         shown = f"{len(value)} of them" if isinstance(value, list) else _shown(value)
         page.reject(f"must be a list of 1 to calls_max={CALLS_MAX} calls, not {shown}", place)
     return tuple([_call(page, call, (*place, position)) for position, call in enumerate(value)])
 
 
-def _call(page: _Page, value: Any, place: Place) -> ToolCall:
+def _call(page: _Page, value: Any, place: ScriptPath) -> ToolCall:
     block = _block(page, value, _CALL_KEYS, place)
     name = _text(page, block.get("name", ""), (*place, "name"))
     if not name:
@@ -247,18 +247,18 @@ def _call(page: _Page, value: Any, place: Place) -> ToolCall:
     return ToolCall(_text(page, block.get("id", ""), (*place, "id")), name, arguments)
 
 
-def _usage(page: _Page, value: Any, place: Place) -> TokenUsage:
+def _usage(page: _Page, value: Any, place: ScriptPath) -> TokenUsage:
     block = _block(page, value, _USAGE_KEYS, place)
     return TokenUsage(*(_figure(page, block.get(key, 0), (*place, key)) for key in _USAGE_KEYS))
 
 
-def _error(page: _Page, value: Any, place: Place) -> ErrorCode:
+def _error(page: _Page, value: Any, place: ScriptPath) -> ErrorCode:
     if not isinstance(value, str) or value not in INFERENCE_CODES:
         page.reject(f"is {_shown(value)}; use one of {', '.join(sorted(INFERENCE_CODES))}", place)
     return ErrorCode(value)
 
 
-def _pattern(page: _Page, value: Any, place: Place) -> re.Pattern[str]:
+def _pattern(page: _Page, value: Any, place: ScriptPath) -> re.Pattern[str]:
     pattern = _text(page, value, place)
     if len(pattern) > WHEN_CHARS_MAX:
         page.reject(f"has {len(pattern)} characters, when_chars_max={WHEN_CHARS_MAX}", place)
@@ -268,7 +268,7 @@ def _pattern(page: _Page, value: Any, place: Place) -> re.Pattern[str]:
         page.reject(f"is {_shown(pattern)}, which is no regular expression: {error}", place)
 
 
-def _block(page: _Page, value: Any, keys: Collection[str], place: Place) -> JsonObject:
+def _block(page: _Page, value: Any, keys: Collection[str], place: ScriptPath) -> JsonObject:
     if not isinstance(value, dict):
         page.reject(f"must be an object with the keys {', '.join(keys)}, not {_shown(value)}", place)
     for key in value:
@@ -277,7 +277,7 @@ def _block(page: _Page, value: Any, keys: Collection[str], place: Place) -> Json
     return value
 
 
-def _text(page: _Page, value: Any, place: Place) -> str:
+def _text(page: _Page, value: Any, place: ScriptPath) -> str:
     if not isinstance(value, str):
         page.reject(f"must be a text, not {_shown(value)}; put it in quotes", place)
     try:
@@ -287,14 +287,14 @@ def _text(page: _Page, value: Any, place: Place) -> str:
     return value
 
 
-def _figure(page: _Page, value: Any, place: Place, *, least: int = 0, most: int = FIGURE_MAX) -> int:
+def _figure(page: _Page, value: Any, place: ScriptPath, *, least: int = 0, most: int = FIGURE_MAX) -> int:
     # A bool is an int to Python, and no count.
     if type(value) is not int or not least <= value <= most:
         page.reject(f"must be a whole number from {least} to {most}, not {_shown(value)}", place)
     return value
 
 
-def _spelled(place: Place) -> str:
+def _spelled(place: ScriptPath) -> str:
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return steps.removeprefix(".") or "a script"
 

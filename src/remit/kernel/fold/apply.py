@@ -25,7 +25,7 @@ from remit.core.work.plan import PLAN_SAID
 from remit.kernel.children import child_trace
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.fold.fold_decisions import APPLIED
-from remit.kernel.people.clock_stop import UNTOLD, hold_after_child, holding, proven_ms, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, proven_ms, standstill_after_child, standstill_after_turn, waited_ms
 from remit.kernel.results import notices
 from remit.kernel.results.doubt import LOST
 from remit.kernel.results.proven_effects import unproven_in_child
@@ -54,7 +54,7 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
         hear(state, arrival)
     for decision in turn.decisions:
         APPLIED[type(decision)](state, decision, arrival)
-    if state.people.asking or state.place.paused or state.children.held or state.clock.is_standing:
+    if state.people.asking or state.place.paused or state.children.waiting or state.clock.is_standing:
         _wind_clock(state)
 
 
@@ -98,22 +98,22 @@ def _hear_start(state: RunState, arrival: RunStarted) -> None:
 def _wind_clock(state: RunState) -> None:
     """Let the deadline move along while a person is waited for.
 
-    A hold is counted by itself, as soon as its last child has ended: not all of it may have been waiting.
+    A standstill is counted by itself, as soon as its last child has ended: not all of it may have been waiting.
     """
     own = 0 if state.end.ending is not None else state.people.asking + state.place.paused
-    is_standing, is_held = own > 0 or bool(state.children.held), bool(state.children.held)
-    if is_standing != state.clock.is_standing or is_held != (state.clock.hold is not None):
+    is_standing, awaits_child = own > 0 or bool(state.children.waiting), bool(state.children.waiting)
+    if is_standing != state.clock.is_standing or awaits_child != (state.clock.standstill is not None):
         if state.clock.is_standing:
             _count_standing(state)
         state.clock.is_standing, state.clock.standing_since_ms = is_standing, state.at_ms
-    state.clock.hold = holding(state.clock.hold, state.at_ms, own) if is_held else None
+    state.clock.standstill = standstill_after_turn(state.clock.standstill, state.at_ms, own) if awaits_child else None
 
 
 def _count_standing(state: RunState) -> None:
     stood_ms = state.at_ms - state.clock.standing_since_ms
-    if state.clock.hold is not None:
-        stood_ms = waited_ms(state.clock.hold, state.at_ms)
-        state.clock.supposed_ms += stood_ms - proven_ms(state.clock.hold, state.at_ms)
+    if state.clock.standstill is not None:
+        stood_ms = waited_ms(state.clock.standstill, state.at_ms)
+        state.clock.supposed_ms += stood_ms - proven_ms(state.clock.standstill, state.at_ms)
     state.clock.stood_ms += stood_ms
     state.clock.deadline_at_ms += stood_ms
 
@@ -249,8 +249,10 @@ def _hear_from_child(
 ) -> None:
     command = state.commands.open[command_id]
     assert isinstance(command, StartChild)
-    if state.children.held.pop(command_id, None) is not None and state.clock.hold is not None:
-        state.clock.hold = hold_after_child(state.clock.hold, waited_beyond(state, command_id, stood_ms))
+    if state.children.waiting.pop(command_id, None) is not None and state.clock.standstill is not None:
+        state.clock.standstill = standstill_after_child(
+            state.clock.standstill, waited_beyond(state, command_id, stood_ms)
+        )
     del state.children.stood_before[command_id]
     if command.kind.startswith(JUDGE_MARK):
         return

@@ -35,7 +35,7 @@ from remit.kernel.fold.fold_calls import (
     outcome_doubted,
     recount,
 )
-from remit.kernel.people.clock_stop import UNTOLD, hold_after_child
+from remit.kernel.people.clock_stop import UNTOLD, standstill_after_child
 from remit.kernel.results import notices
 from remit.kernel.results.proven_effects import NOT_ANSWERED, never_made, place_of_child
 from remit.kernel.state import RunState, pinned, stood_by_now
@@ -231,14 +231,16 @@ def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> No
         state.commands.withheld.clear()  # Else they wait for the agent that makes them elsewhere.
 
 
-def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
-    state.children.held[ruling.command_id] = ruling.waiting_for
+def _await_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
+    state.children.waiting[ruling.command_id] = ruling.waiting_for
 
 
 def _release_child(state: RunState, ruling: rulings.ChildReleased, arrival: Arrival) -> None:
-    state.children.held.pop(ruling.command_id, None)
+    state.children.waiting.pop(ruling.command_id, None)
     # The child of the run that this is a copy of does not say here how long it waited.
-    state.clock.hold = None if state.clock.hold is None else hold_after_child(state.clock.hold, UNTOLD)
+    state.clock.standstill = (
+        None if state.clock.standstill is None else standstill_after_child(state.clock.standstill, UNTOLD)
+    )
 
 
 def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
@@ -285,10 +287,10 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     # Where a question was asked anew before, its call was held on.
     state.calls.withdrawn = [trace for trace in state.calls.withdrawn if trace.seq == state.seq]
     state.commands.withheld.clear()
-    if state.children.held and state.clock.hold is not None:
+    if state.children.waiting and state.clock.standstill is not None:
         # A child that is cut off does not say how long it waited.
-        state.clock.hold = hold_after_child(state.clock.hold, UNTOLD)
-    state.children.held.clear()
+        state.clock.standstill = standstill_after_child(state.clock.standstill, UNTOLD)
+    state.children.waiting.clear()
     state.children.stood_before.clear()
     for command_id in [command_id for command_id in state.commands.open if command_id not in state.commands.doubted]:
         _settle(state, CommandSettled(command_id), arrival)
@@ -377,7 +379,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.OutcomeContradicted: outcome_contradicted,
     rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
-    rulings.ChildHeld: _hold_child,
+    rulings.ChildHeld: _await_child,
     rulings.ChildReleased: _release_child,
     rulings.DelegationSettled: _settle_delegation,
     rulings.RetryPlanned: _plan_retry,

@@ -1,8 +1,8 @@
 """Stops of the clock: how long the clock of a run stands because a child waits for a person, and how much of it was waiting.
 
 Rule 1: a parent learns that a child waits and, when the child has ended, for how long it did; not when it went on.
-Rule 2: of a hold only so much counts as waiting as one child says it waited, or as the run itself waited meanwhile,
-        the longer of the two: they may have waited at the same time, so nothing is added up. Never more than the hold.
+Rule 2: of a standstill only so much counts as waiting as one child says it waited, or as the run itself waited meanwhile,
+        the longer of the two: they may have waited at the same time, so nothing is added up. Never more than the standstill.
 Rule 3: a child may have waited before its parent knew. What the clock had stood for by then is not counted again.
 Rule 4: a child that does not say how long it waited may have waited all the time.
 """
@@ -13,8 +13,8 @@ from typing import NamedTuple
 UNTOLD = -1
 
 
-class Hold(NamedTuple):
-    """A hold that began at a moment, with what is known of the waiting in it so far."""
+class Standstill(NamedTuple):
+    """A standstill that began at a moment, with what is known of the waiting in it so far."""
 
     since_ms: int
     # How long the run itself asked a person or was paused in it, and since when it does; -1 while it does not.
@@ -24,29 +24,29 @@ class Hold(NamedTuple):
     told_ms: int = 0
 
 
-def holding(hold: Hold | None, at_ms: int, own: int) -> Hold:
-    """The hold after a turn, a new one if there was none; `own` counts the run's own reasons to wait from now on."""
-    if hold is None:
-        return Hold(at_ms, own_since_ms=at_ms if own else -1)
-    if (hold.own_since_ms >= 0) == (own > 0):
-        return hold
+def standstill_after_turn(standstill: Standstill | None, at_ms: int, own: int) -> Standstill:
+    """The standstill after a turn, a new one if there was none; `own` counts the run's own reasons to wait from now on."""
+    if standstill is None:
+        return Standstill(at_ms, own_since_ms=at_ms if own else -1)
+    if (standstill.own_since_ms >= 0) == (own > 0):
+        return standstill
     if own:
-        return hold._replace(own_since_ms=at_ms)
-    return hold._replace(own_ms=hold.own_ms + at_ms - hold.own_since_ms, own_since_ms=-1)
+        return standstill._replace(own_since_ms=at_ms)
+    return standstill._replace(own_ms=standstill.own_ms + at_ms - standstill.own_since_ms, own_since_ms=-1)
 
 
-def hold_after_child(hold: Hold, stood_ms: int) -> Hold:
-    """The hold, now that a child has ended that waited in it for so long."""
-    is_untold = UNTOLD in (hold.told_ms, stood_ms)
-    return hold._replace(told_ms=UNTOLD if is_untold else max(hold.told_ms, stood_ms))
+def standstill_after_child(standstill: Standstill, stood_ms: int) -> Standstill:
+    """The standstill, now that a child has ended that waited in it for so long."""
+    is_untold = UNTOLD in (standstill.told_ms, stood_ms)
+    return standstill._replace(told_ms=UNTOLD if is_untold else max(standstill.told_ms, stood_ms))
 
 
-def proven_ms(hold: Hold, at_ms: int) -> int:
-    """How much of a hold that ends now was surely waiting."""
-    own_ms = hold.own_ms + (at_ms - hold.own_since_ms if hold.own_since_ms >= 0 else 0)
-    return min(at_ms - hold.since_ms, max(own_ms, hold.told_ms))
+def proven_ms(standstill: Standstill, at_ms: int) -> int:
+    """How much of a standstill that ends now was surely waiting."""
+    own_ms = standstill.own_ms + (at_ms - standstill.own_since_ms if standstill.own_since_ms >= 0 else 0)
+    return min(at_ms - standstill.since_ms, max(own_ms, standstill.told_ms))
 
 
-def waited_ms(hold: Hold, at_ms: int) -> int:
-    """How much of a hold that ends now counts as waiting."""
-    return at_ms - hold.since_ms if hold.told_ms == UNTOLD else proven_ms(hold, at_ms)
+def waited_ms(standstill: Standstill, at_ms: int) -> int:
+    """How much of a standstill that ends now counts as waiting."""
+    return at_ms - standstill.since_ms if standstill.told_ms == UNTOLD else proven_ms(standstill, at_ms)

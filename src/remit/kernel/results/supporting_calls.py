@@ -61,7 +61,7 @@ _QUOTED = regex(r"'([^']+)'|\"([^\"]+)\"")
 _SEGMENT = regex(r"[^/?&=:]+")
 
 
-class Value(NamedTuple):
+class SupportedValue(NamedTuple):
     """A plain value, as words compare it, and whether it says whom it is about."""
 
     text: str
@@ -117,7 +117,7 @@ def _is_told(content: Text) -> bool:
     return isinstance(content, str) and is_correction(content)
 
 
-def _names_account(given: list[Value], told: list[Value], said: str, known: set[str]) -> bool:
+def _names_account(given: list[SupportedValue], told: list[SupportedValue], said: str, known: set[str]) -> bool:
     who = [value for value in given if value.is_who]
     names = {piece for value in who or given for piece in _pieces(value.text)}
     names |= {value.text for value in told if value.is_who}
@@ -141,7 +141,7 @@ def _pieces(text: str) -> Iterator[str]:
         yield from _SEGMENT.findall(text)
 
 
-def _values(value: Any, *, is_who: bool = False) -> Iterator[Value]:
+def _values(value: Any, *, is_who: bool = False) -> Iterator[SupportedValue]:
     """Every plain value within a value; what only says yes or no names no person."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -150,7 +150,7 @@ def _values(value: Any, *, is_who: bool = False) -> Iterator[Value]:
         for inner in value:
             yield from _values(inner, is_who=is_who)
     elif value is not None and not isinstance(value, bool) and (text := str(value).strip().casefold()):
-        yield Value(text, is_who)
+        yield SupportedValue(text, is_who)
 
 
 def _is_who(key: str) -> bool:

@@ -84,7 +84,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
 
 def on_child_suspended(tally: Tally, arrival: ChildSuspended) -> None:
     """Let the clock stand still: a person is waited for, although this run has asked no person."""
-    if arrival.command_id in tally.state.children.held:
+    if arrival.command_id in tally.state.children.waiting:
         message = f"child {arrival.command_id} of run {tally.state.run_id} is known to wait"
         raise IllegalArrival(ArrivalFault.DUPLICATE, message)
     tally.rule(ChildHeld(arrival.command_id, arrival.waiting_for))

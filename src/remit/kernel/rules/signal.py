@@ -164,7 +164,7 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
         if isinstance(withheld, CallTool) and withheld.mutating:
             # It was not sent. The origin may make it once the halt is lifted, and then the fork must not.
             doubt(tally, withheld, WITHHELD)
-    for command_id in state.children.held:
+    for command_id in state.children.waiting:
         tally.rule(ChildReleased(command_id))
     for question in list(questions(state)):
         _ask_in_the_fork(tally, question, origin)

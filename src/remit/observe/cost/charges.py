@@ -19,7 +19,7 @@ from remit.core.record import Record, replace
 from remit.core.run.inference import Price
 from remit.core.run.manifest import Manifest
 from remit.core.work.graph import NodeKind
-from remit.kernel.people.clock_stop import UNTOLD, Hold, hold_after_child, holding, waited_ms
+from remit.kernel.people.clock_stop import UNTOLD, Standstill, standstill_after_child, standstill_after_turn, waited_ms
 from remit.observe.fact import Fact, FactKind
 from remit.observe.linked_turns import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Reading
@@ -121,20 +121,20 @@ def _expenses(manifest: Manifest, turns: Iterable[Turn]) -> Iterator[Expense]:
 
 
 class _Clock:
-    """The clock of a run, which stands while people are waited for; what was waited in a hold is known when it is over."""
+    """The clock of a run, which stands while people are waited for; what was waited in a standstill is known when it is over."""
 
     def __init__(self) -> None:
         # When the run began, later by all the time that it worked; the last turn; why the clock stands.
         self._counted_ms = self._turned_ms = -1
         self._asking: set[str] = set()
         self._held: set[str] = set()
-        self._hold: Hold | None = None
+        self._standstill: Standstill | None = None
         # How long it had stood as each child was started.
         self._stood_before: dict[str, int] = {}
         self._is_paused = self._has_ended = False
 
     def turned(self, at_ms: int) -> int:
-        """How long it has run since the turn before."""
+        """Move the clock to a turn; gives how long the run has worked since the turn before."""
         before_ms, self._turned_ms = self._turned_ms, at_ms
         if before_ms < 0:
             self._counted_ms = at_ms
@@ -150,9 +150,11 @@ class _Clock:
             case FactKind.HELD:
                 self._held.add(key)
             case FactKind.SETTLED | FactKind.RELEASED:
-                if key in self._held and self._hold is not None:
+                if key in self._held and self._standstill is not None:
                     is_told = fact.kind is FactKind.SETTLED
-                    self._hold = hold_after_child(self._hold, self._waited_beyond(fact) if is_told else UNTOLD)
+                    self._standstill = standstill_after_child(
+                        self._standstill, self._waited_beyond(fact) if is_told else UNTOLD
+                    )
                 self._asking.discard(key)
                 self._held.discard(key)
             case FactKind.PAUSED | FactKind.RESUMED:
@@ -161,13 +163,13 @@ class _Clock:
                 self._has_ended = True
 
     def looked_at(self, at_ms: int, facts: Iterable[Fact]) -> int:
-        """What of a hold was no waiting, once it is over."""
-        hold, self._hold = self._hold, None
+        """Follow the standstill of a turn; gives what of it was no waiting, once it is over."""
+        standstill, self._standstill = self._standstill, None
         worked_ms = 0
         if self._held:
-            self._hold = holding(hold, at_ms, len(self._asking) + self._is_paused)
-        elif hold is not None:
-            worked_ms = self._worked(at_ms - hold.since_ms - waited_ms(hold, at_ms))
+            self._standstill = standstill_after_turn(standstill, at_ms, len(self._asking) + self._is_paused)
+        elif standstill is not None:
+            worked_ms = self._worked(at_ms - standstill.since_ms - waited_ms(standstill, at_ms))
         for fact in facts:
             if fact.kind in (FactKind.BEGUN, FactKind.SENT) and fact.step.kind is StepKind.CHILD:
                 self._stood_before[fact.step.id] = self._stood_ms(at_ms)
@@ -178,8 +180,8 @@ class _Clock:
         return worked_ms
 
     def _stood_ms(self, at_ms: int) -> int:
-        """How long it has stood so far, not counting a hold that goes on."""
-        return (at_ms if self._hold is None else self._hold.since_ms) - self._counted_ms
+        """How long it has stood so far, not counting a standstill that goes on."""
+        return (at_ms if self._standstill is None else self._standstill.since_ms) - self._counted_ms
 
     def _waited_beyond(self, fact: Fact) -> int:
         """How long a child says it waited beyond what the clock has stood for since it was started."""

@@ -90,10 +90,10 @@ class Footer(Record, tag_field="kind", tag="footer", forbid_unknown_fields=True)
     signature: bytes
 
 
-Line: TypeAlias = HeaderLine | TurnLine | BlobLine | HeadLine | LoggedLine | Footer
+ExportLine: TypeAlias = HeaderLine | TurnLine | BlobLine | HeadLine | LoggedLine | Footer
 
 # The order of the kinds in a file.
-_RANKS: dict[type[Line], int] = {HeaderLine: 0, TurnLine: 1, BlobLine: 2, HeadLine: 3, LoggedLine: 4, Footer: 5}
+_RANKS: dict[type[ExportLine], int] = {HeaderLine: 0, TurnLine: 1, BlobLine: 2, HeadLine: 3, LoggedLine: 4, Footer: 5}
 
 
 class Export(Record):
@@ -115,7 +115,7 @@ class _Opening(Record):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(ExportLine).decode
 _decode_opening = msgspec.json.Decoder(_Opening).decode
 
 
@@ -147,7 +147,7 @@ def read_lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def checked_lines(lines: Iterable[bytes]) -> Iterator[tuple[Line, str]]:
+def checked_lines(lines: Iterable[bytes]) -> Iterator[tuple[ExportLine, str]]:
     """The lines of an export, read strictly and in order, each with the SHA-256 over all lines before it.
 
     Raises ExportUnreadable with the number of the line where the file stops being an export.
@@ -227,7 +227,7 @@ class _Check:
         self._lines = 0
         self._counts = {HeadLine: 0, LoggedLine: 0}
 
-    def take(self, entry: Line, digest: str) -> None:
+    def take(self, entry: ExportLine, digest: str) -> None:
         """Check the next line; `digest` is over the lines before it."""
         match entry:
             case HeaderLine():
@@ -289,7 +289,7 @@ def _body(
     heads: Sequence[SignedHead],
     logged: Sequence[SignedHead],
     blob_of: Callable[[bytes], bytes | None],
-) -> Iterator[Line]:
+) -> Iterator[ExportLine]:
     yield HeaderLine(
         format=FORMAT,
         run_id=run_id,
@@ -316,7 +316,7 @@ def _footer_message(run_id: str, lines: int, digest: str, signer: str) -> bytes:
     return signed_message(_PURPOSE, {"run_id": run_id, "lines": lines, "sha256": digest, "signer": signer})
 
 
-def _entry(text: bytes, number: int, *, is_whole: bool) -> Line:
+def _entry(text: bytes, number: int, *, is_whole: bool) -> ExportLine:
     """The entry in a line, or ExportUnreadable."""
     if len(text) > LINE_BYTES_MAX:
         raise _malformed(number, f"it is longer than line_bytes_max={LINE_BYTES_MAX}")
@@ -326,7 +326,7 @@ def _entry(text: bytes, number: int, *, is_whole: bool) -> Line:
                 f"the export has format {opening.format}; this version reads format {FORMAT}. Upgrade remit to read it."
             )
             raise ExportUnreadable(EXPORT_FORMAT_UNKNOWN, message, {"format": opening.format})
-        entry = cast("Line", _decode(text))
+        entry = cast("ExportLine", _decode(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         if not is_whole and not text.endswith(b"}"):
             message = f"the export breaks off within line {number}; export the run again"
@@ -338,7 +338,7 @@ def _entry(text: bytes, number: int, *, is_whole: bool) -> Line:
     return entry
 
 
-def _kind(entry: Line) -> str:
+def _kind(entry: ExportLine) -> str:
     return type(entry).__name__.removesuffix("Line").lower()
 
 

@@ -39,7 +39,7 @@ from remit.core.work.graph import Ask, Sees
 from remit.core.work.plan import ASK_PLANNER
 from remit.kernel.state import RunState, graph_of_run, pinned
 from remit.observe.fact import Fact, FactKind
-from remit.observe.places import places_of
+from remit.observe.node_names import places_of
 from remit.observe.reading import Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, PerformedStep, StepKind
 from remit.observe.views.execution import attempt_of, offered_tools
@@ -134,7 +134,7 @@ class Telling:
                 self._take_up(state, step)
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
-        """What a turn tells, given the run as it stands after it."""
+        """Take in a turn and the state after it; gives the events that it tells."""
         if state.end.ending is not None and state.end.seq != turn.seq:
             return []  # An addendum: the run's spans have ended with it.
         if (reading := self._readings.get(state.run_id)) is None:
@@ -151,7 +151,7 @@ class Telling:
         return told
 
     def _told(self, state: RunState, fact: Fact, heard: PerformedStep | None) -> "Iterator[_Told]":
-        """What a fact tells; `heard` is its step as the outcome left it that came with this turn."""
+        """Take in a fact; gives the events that it tells. `heard` is its step as the outcome of this turn left it."""
         match fact.kind:
             case FactKind.STARTED:
                 self._stands[state.run_id] = LifecycleState.INIT

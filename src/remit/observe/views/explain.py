@@ -357,7 +357,7 @@ def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote
         return RunStanding(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
     asked = tuple(_question(state, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
-        held = (state.commands.open[command_id] for command_id in state.children.held)
+        held = (state.commands.open[command_id] for command_id in state.children.waiting)
         return RunStanding(
             status="waiting",
             code=code.value,

@@ -7,7 +7,7 @@ Rule 2: texts stand here as they were said; the caller makes them fit to print.
 from remit.core.failure import ENDINGS
 from remit.core.record import Record, Text, replace
 from remit.core.run.lifecycle import LifecycleState
-from remit.observe.places import Places, beginning, gave
+from remit.observe.node_names import Places, beginning, gave
 from remit.observe.reading import NOT_PASSED, Reading
 from remit.observe.steps import ANSWERED_STATUS, CUT_OFF, FAILED, LOST, UNDER_WAY, PerformedStep, StepKind
 

@@ -11,7 +11,7 @@ from remit.core.limits.verification import OBSERVED_ONLY
 from remit.core.work.goal import Task, TaskSource
 from remit.observe.cost.like_runs import Need, Stopped
 from remit.observe.figures import measured
-from remit.observe.places import percent
+from remit.observe.node_names import percent
 from remit.observe.plain import by_whom, printable_line
 from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
 from remit.observe.views.explain import Allowed, Called, ExplainedObservation, Explanation, Question, RunStanding, Spent

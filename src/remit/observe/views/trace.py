@@ -17,7 +17,7 @@ from remit.core.limits.budget import FIELDS
 from remit.core.limits.escalation import Escalation
 from remit.core.record import BlobRef, JsonObject, Record, Text
 from remit.core.schema.json_text import kept_value
-from remit.observe.places import percent
+from remit.observe.node_names import percent
 from remit.observe.plain import printable_line
 from remit.observe.views.outline import outline, steps_in
 

@@ -36,7 +36,7 @@ from remit.core.limits.tool_trust import Reads
 from remit.core.limits.tools import Effect, ToolCategory
 from remit.core.record import JsonObject, replace
 from remit.core.run.person import check_person
-from remit.core.schema.strict_yaml import Place, spelled_place, write_yaml
+from remit.core.schema.strict_yaml import ValuePath, spelled_place, write_yaml
 from remit.kernel.authority.conditions import check_conditions
 from remit.kernel.budget.exhaustion import check_exhaustion
 from remit.orchestrate.boundaries.condition_entries import (
@@ -60,7 +60,7 @@ _NO_KEYS: Mapping[str, "BoundaryKey"] = MappingProxyType({})
 _SUFFIXES = (".yaml", ".yml", JSON_SUFFIX)
 
 # Reads a value at its place, given what the boundary has so far; gives what it has from now on.
-_Read: TypeAlias = Callable[[ValueReader, Any, Place, Any], Any]
+_Read: TypeAlias = Callable[[ValueReader, Any, ValuePath, Any], Any]
 
 
 class BoundaryKey(NamedTuple):
@@ -150,7 +150,7 @@ def _read_boundary(reader: ValueReader, said: object, base: Boundary, flat: Mapp
     if EXTENDS in block:
         base = _extended(reader, block[EXTENDS])
     fields: dict[str, Any] = {}
-    slots: dict[str, Place] = {}
+    slots: dict[str, ValuePath] = {}
     for place, key, value in _entries(reader, block, flat):
         slot = key.slot or key.field
         if slot in slots:
@@ -173,9 +173,9 @@ def _read_boundary(reader: ValueReader, said: object, base: Boundary, flat: Mapp
 
 def _entries(
     reader: ValueReader, block: JsonObject, flat: Mapping[str, BoundaryKey]
-) -> list[tuple[Place, BoundaryKey, Any]]:
+) -> list[tuple[ValuePath, BoundaryKey, Any]]:
     """Every value of a file, with its place and its key."""
-    found: list[tuple[Place, BoundaryKey, Any]] = []
+    found: list[tuple[ValuePath, BoundaryKey, Any]] = []
     for name, value in block.items():
         if name == EXTENDS:
             continue
@@ -221,11 +221,11 @@ def _choices_or_all(field: str, kind: type[StrEnum]) -> BoundaryKey:
 
 
 def _table(
-    field: str, keys: type[StrEnum] | tuple[str, ...], read_one: Callable[[ValueReader, Any, Place], str]
+    field: str, keys: type[StrEnum] | tuple[str, ...], read_one: Callable[[ValueReader, Any, ValuePath], str]
 ) -> BoundaryKey:
     """A mapping from known names, which replaces what the same names had."""
 
-    def read(reader: ValueReader, value: Any, place: Place, base: tuple[tuple[str, str], ...]) -> Any:
+    def read(reader: ValueReader, value: Any, place: ValuePath, base: tuple[tuple[str, str], ...]) -> Any:
         said = reader.block(value, tuple(keys), place)
         return tuple({**dict(base), **{k: read_one(reader, v, (*place, k)) for k, v in said.items()}}.items())
 
@@ -233,7 +233,7 @@ def _table(
 
 
 def _cap(
-    name: str, read_one: Callable[[ValueReader, Any, Place], int], say: Callable[[int], Any], field: str = ""
+    name: str, read_one: Callable[[ValueReader, Any, ValuePath], int], say: Callable[[int], Any], field: str = ""
 ) -> BoundaryKey:
     """A cap of the budget, under its own name or a friendlier one."""
     field = field or name
@@ -245,7 +245,7 @@ def _cap(
     return BoundaryKey("budget", lambda r, v, p, budget: replace(budget, **{field: read_one(r, v, p)}), said, field)
 
 
-def _authority(reader: ValueReader, value: Any, place: Place, base: Authority | None) -> Authority | None:
+def _authority(reader: ValueReader, value: Any, place: ValuePath, base: Authority | None) -> Authority | None:
     if value is False or value == OFF:
         return None
     if not isinstance(value, dict):
@@ -262,7 +262,7 @@ def _authority(reader: ValueReader, value: Any, place: Place, base: Authority | 
 
 
 def _concerns(
-    reader: ValueReader, value: Any, place: Place, base: tuple[tuple[str, tuple[str, ...]], ...]
+    reader: ValueReader, value: Any, place: ValuePath, base: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise reader.unfit(place, value, "a mapping from a name such as 'regulated' to a list of tools")
@@ -270,11 +270,11 @@ def _concerns(
     return tuple({**dict(base), **said}.items())
 
 
-def _purchase_max(reader: ValueReader, value: Any, place: Place, base: int | None) -> int | None:
+def _purchase_max(reader: ValueReader, value: Any, place: ValuePath, base: int | None) -> int | None:
     return None if value == NO_LIMIT else reader.whole(value, place)
 
 
-def _people(reader: ValueReader, value: Any, place: Place) -> tuple[str, ...]:
+def _people(reader: ValueReader, value: Any, place: ValuePath) -> tuple[str, ...]:
     """Names of people, none of which hides anything."""
     names = reader.texts(value, place)
     for number, name in enumerate(names):
@@ -294,7 +294,7 @@ _WAIT = BoundaryKey("approval_wait_ms_max", lambda read, value, place, _: read.d
 def _figure(name: str) -> BoundaryKey:
     """A cap that nothing charges yet: 0, or what the boundary that is extended has."""
 
-    def read(reader: ValueReader, value: Any, place: Place, budget: Budget) -> Budget:
+    def read(reader: ValueReader, value: Any, place: ValuePath, budget: Budget) -> Budget:
         amount = reader.whole(value, place)
         if amount and amount != getattr(budget, name):
             raise reader.coded(place, uncharged(Dimension[name.upper()], spelled_place(place)))

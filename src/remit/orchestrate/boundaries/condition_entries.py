@@ -12,7 +12,7 @@ from remit.core.failure import RequestRejected
 from remit.core.limits.boundary import CONDITIONS_MAX, At, Condition, Rate, TaskRule, Then, Whose
 from remit.core.limits.tools import RATE_MAX, ToolCategory
 from remit.core.record import JsonObject, replace
-from remit.core.schema.strict_yaml import Place, spelled_place
+from remit.core.schema.strict_yaml import ValuePath, spelled_place
 from remit.core.work.goal import TaskClass
 from remit.kernel.authority.conditions import parse_condition
 from remit.kernel.authority.intake import parse_intake
@@ -28,18 +28,20 @@ _Entry = TypeVar("_Entry", Condition, TaskRule)
 
 
 def read_conditions(
-    reader: ValueReader, value: Any, place: Place, base: tuple[Condition, ...]
+    reader: ValueReader, value: Any, place: ValuePath, base: tuple[Condition, ...]
 ) -> tuple[Condition, ...]:
     """The conditions of a boundary with those that a file lists."""
     return _within_limit(reader, place, _merged(reader, value, place, base, _condition, "condition"))
 
 
-def read_intake(reader: ValueReader, value: Any, place: Place, base: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def read_intake(
+    reader: ValueReader, value: Any, place: ValuePath, base: tuple[Condition, ...]
+) -> tuple[Condition, ...]:
     """The conditions of the request with those that a file lists."""
     return _within_limit(reader, place, _merged(reader, value, place, base, _intake_condition, "condition"))
 
 
-def read_tasks(reader: ValueReader, value: Any, place: Place, base: tuple[TaskRule, ...]) -> tuple[TaskRule, ...]:
+def read_tasks(reader: ValueReader, value: Any, place: ValuePath, base: tuple[TaskRule, ...]) -> tuple[TaskRule, ...]:
     """What kind of task a request is; rules of the boundary that is extended come first, unless they are said anew."""
     return _merged(reader, value, place, base, _task_rule, "task rule")
 
@@ -47,9 +49,9 @@ def read_tasks(reader: ValueReader, value: Any, place: Place, base: tuple[TaskRu
 def _merged(
     reader: ValueReader,
     value: Any,
-    place: Place,
+    place: ValuePath,
     base: tuple[_Entry, ...],
-    read_one: Callable[[ValueReader, Any, Place], _Entry],
+    read_one: Callable[[ValueReader, Any, ValuePath], _Entry],
     noun: str,
 ) -> tuple[_Entry, ...]:
     kept, said = {one.name: one for one in base}, set[str]()
@@ -62,14 +64,14 @@ def _merged(
     return tuple(kept.values())
 
 
-def _within_limit(reader: ValueReader, place: Place, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _within_limit(reader: ValueReader, place: ValuePath, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
     if len(conditions) > CONDITIONS_MAX:
         problem = f"{len(conditions)} conditions, those it extends included, exceed conditions_max={CONDITIONS_MAX}"
         raise reader.refusal(place, f"{problem}; join some of them with ||")
     return conditions
 
 
-def _condition(reader: ValueReader, value: Any, place: Place) -> Condition:
+def _condition(reader: ValueReader, value: Any, place: ValuePath) -> Condition:
     said = reader.block(value, _CONDITION_KEYS, place)
     then = reader.choice(said.get("then", Then.ASK), Then, (*place, "then"))
     at = reader.choice(said.get("at", At.CALL), At, (*place, "at"))
@@ -80,12 +82,12 @@ def _condition(reader: ValueReader, value: Any, place: Place) -> Condition:
     return replace(_read_condition(reader, said, place, then, parse_condition), at=at)
 
 
-def _intake_condition(reader: ValueReader, value: Any, place: Place) -> Condition:
+def _intake_condition(reader: ValueReader, value: Any, place: ValuePath) -> Condition:
     """What holds of a request turns it away; there is nothing else it could do."""
     return _read_condition(reader, reader.block(value, _INTAKE_KEYS, place), place, Then.REFUSE, parse_intake)
 
 
-def _task_rule(reader: ValueReader, value: Any, place: Place) -> TaskRule:
+def _task_rule(reader: ValueReader, value: Any, place: ValuePath) -> TaskRule:
     said = reader.block(value, _TASK_KEYS, place)
     condition = _read_condition(
         reader, {key: said[key] for key in said if key in ("name", "when")}, place, Then.ASK, parse_intake
@@ -104,7 +106,7 @@ def said_task_rule(rule: TaskRule) -> JsonObject:
 
 
 def _read_condition(
-    reader: ValueReader, said: JsonObject, place: Place, then: Then, parse: Callable[[str], object]
+    reader: ValueReader, said: JsonObject, place: ValuePath, then: Then, parse: Callable[[str], object]
 ) -> Condition:
     for key in ("name", "when"):
         if key not in said:
@@ -138,12 +140,12 @@ def said_intake(condition: Condition) -> JsonObject:
     return {key: value for key, value in said_condition(condition).items() if key != "then"}
 
 
-def read_rates(reader: ValueReader, value: Any, place: Place) -> tuple[Rate, ...]:
+def read_rates(reader: ValueReader, value: Any, place: ValuePath) -> tuple[Rate, ...]:
     """A list of rates."""
     return tuple(_rate(reader, item, (*place, at)) for at, item in enumerate(reader.items(value, place)))
 
 
-def _rate(reader: ValueReader, value: Any, place: Place) -> Rate:
+def _rate(reader: ValueReader, value: Any, place: ValuePath) -> Rate:
     said = reader.block(value, (*_RATE_KEYS, _WHOSE), place)
     if missing := [key for key in _RATE_KEYS if key not in said]:
         raise reader.refusal(place, f"{spelled_place(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}")

@@ -18,7 +18,7 @@ from remit.core.journal.canonical import INTEGER_MAX
 from remit.core.journal.codec import read_json
 from remit.core.record import JsonObject
 from remit.core.regex import regex
-from remit.core.schema.strict_yaml import Place, bytes_in, decoded_text, parse_yaml, spelled_place, value_in_error
+from remit.core.schema.strict_yaml import ValuePath, bytes_in, decoded_text, parse_yaml, spelled_place, value_in_error
 
 # A name stands in every refusal, and is read on one line.
 NAME_CHARS_MAX = 80
@@ -54,13 +54,13 @@ def values_in(path: Path, code: str, what: str) -> tuple["ValueReader", Any]:
 class ValueReader:
     """Reads the values of one file and refuses what they cannot be, under one code."""
 
-    def __init__(self, source_name: str, lines: Mapping[Place, int], code: str, what: str = "boundary") -> None:
+    def __init__(self, source_name: str, lines: Mapping[ValuePath, int], code: str, what: str = "boundary") -> None:
         self._source_name = source_name
         self._lines = lines
         self._code = code
         self._what = what
 
-    def refusal(self, place: Place, problem: str, details: JsonObject | None = None) -> RequestRejected:
+    def refusal(self, place: ValuePath, problem: str, details: JsonObject | None = None) -> RequestRejected:
         """Why the file cannot be used, and where in the file that stands."""
         line, at = 0, place
         while not line and at:
@@ -69,16 +69,16 @@ class ValueReader:
         said: JsonObject = {"source": self._source_name, "line": line, "key": spelled_place(place) if place else ""}
         return RequestRejected(self._code, f"{where}: {problem}", {**said, **(details or {})})
 
-    def coded(self, place: Place, problem: RequestRejected) -> RequestRejected:
+    def coded(self, place: ValuePath, problem: RequestRejected) -> RequestRejected:
         """A refusal under its own code, with where in the file that stands."""
         placed = self.refusal(place, problem.message, problem.details)
         return RequestRejected(problem.code, placed.message, placed.details)
 
-    def unfit(self, place: Place, value: Any, way_out: str) -> RequestRejected:
+    def unfit(self, place: ValuePath, value: Any, way_out: str) -> RequestRejected:
         """The refusal of one value."""
         return self.refusal(place, f"{spelled_place(place)}={value_in_error(value)} cannot be used; use {way_out}")
 
-    def block(self, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+    def block(self, value: Any, keys: Collection[str], place: ValuePath) -> dict[str, Any]:
         """A mapping whose keys are all known."""
         if not isinstance(value, dict):
             named = spelled_place(place) if place else f"a {self._what}"
@@ -92,7 +92,7 @@ class ValueReader:
                 raise self.refusal((*place, str(key)), f"{named} has the unknown key {str(key)[:80]!r}; {hint}")
         return value
 
-    def items(self, value: Any, place: Place, items_max: int = ITEMS_MAX) -> list[Any]:
+    def items(self, value: Any, place: ValuePath, items_max: int = ITEMS_MAX) -> list[Any]:
         """A list that is not too long."""
         if not isinstance(value, list | tuple):
             raise self.unfit(place, value, "a list")
@@ -102,18 +102,18 @@ class ValueReader:
             )
         return list(value)
 
-    def text(self, value: Any, place: Place, chars_max: int = NAME_CHARS_MAX) -> str:
+    def text(self, value: Any, place: ValuePath, chars_max: int = NAME_CHARS_MAX) -> str:
         """A text that says something, within its limit."""
         if isinstance(value, str) and 0 < len(value) <= chars_max:
             return str(value)
         raise self.unfit(place, value, f"a text of 1 to {chars_max} characters")
 
-    def texts(self, value: Any, place: Place) -> tuple[str, ...]:
+    def texts(self, value: Any, place: ValuePath) -> tuple[str, ...]:
         """A list of texts."""
         items = self.items(value, place)
         return tuple(self.text(item, (*place, at)) for at, item in enumerate(items))
 
-    def hosts(self, value: Any, place: Place) -> tuple[str, ...]:
+    def hosts(self, value: Any, place: ValuePath) -> tuple[str, ...]:
         """A list of hosts by name; one that begins with `*.` is all below it."""
         hosts = self.texts(value, place)
         for at, host in enumerate(hosts):
@@ -121,38 +121,38 @@ class ValueReader:
                 raise self.unfit((*place, at), host, "the name of a host such as api.corp.example or *.corp.example")
         return hosts
 
-    def texts_or_all(self, value: Any, place: Place) -> tuple[str, ...] | None:
+    def texts_or_all(self, value: Any, place: ValuePath) -> tuple[str, ...] | None:
         """A list of texts, or everything."""
         return None if value == ALL else self.texts(value, place)
 
-    def choice(self, value: Any, kind: type[_Choice], place: Place) -> _Choice:
+    def choice(self, value: Any, kind: type[_Choice], place: ValuePath) -> _Choice:
         """One of the members of an enum."""
         if isinstance(value, str) and value in list(kind):
             return kind(value)
         raise self.unfit(place, value, f"one of {', '.join(kind)}")
 
-    def choices(self, value: Any, kind: type[_Choice], place: Place) -> tuple[_Choice, ...]:
+    def choices(self, value: Any, kind: type[_Choice], place: ValuePath) -> tuple[_Choice, ...]:
         """A list of such."""
         items = self.items(value, place)
         return tuple(self.choice(item, kind, (*place, at)) for at, item in enumerate(items))
 
-    def choices_or_all(self, value: Any, kind: type[_Choice], place: Place) -> tuple[_Choice, ...] | None:
+    def choices_or_all(self, value: Any, kind: type[_Choice], place: ValuePath) -> tuple[_Choice, ...] | None:
         """A list of such, or everything."""
         return None if value == ALL else self.choices(value, kind, place)
 
-    def whole(self, value: Any, place: Place, low: int = 0, high: int = INTEGER_MAX) -> int:
+    def whole(self, value: Any, place: ValuePath, low: int = 0, high: int = INTEGER_MAX) -> int:
         """A whole number within limits."""
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         raise self.unfit(place, value, f"a whole number from {low} to {high}")
 
-    def flag(self, value: Any, place: Place) -> bool:
+    def flag(self, value: Any, place: ValuePath) -> bool:
         """True or false."""
         if isinstance(value, bool):
             return value
         raise self.unfit(place, value, "true or false")
 
-    def duration_ms(self, value: Any, place: Place, low: int = 0) -> int:
+    def duration_ms(self, value: Any, place: ValuePath, low: int = 0) -> int:
         """A span of time."""
         if isinstance(value, str):
             value = duration_ms(value)
@@ -162,7 +162,7 @@ class ValueReader:
             place, value, f"a time such as 30s, 5m, 4h, 1d or 2w, or milliseconds from {low} to {INTEGER_MAX}"
         )
 
-    def dollars(self, value: Any, place: Place) -> int:
+    def dollars(self, value: Any, place: ValuePath) -> int:
         """An amount of money in dollars, as whole millionths."""
         text = value if isinstance(value, str) else ""
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= INTEGER_MAX:

@@ -36,7 +36,7 @@ from remit.core.run.recovery import Recovery
 from remit.core.run.run_events import (
     ALL,
     NOBODY,
-    Piece,
+    AnswerPiece,
     RunBelonging,
     RunEvent,
     Subject,
@@ -210,7 +210,7 @@ class Bus:
         is_heard = is_heard_here or self._bell.is_heard(Topic.CHUNKS)
         return AnswerRelay(self, whose, seq, listeners) if is_heard else None
 
-    def tell(self, piece: Piece, *, is_ours: bool) -> None:
+    def tell(self, piece: AnswerPiece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
         # By the look after this one, the turn that it follows has been read.
         look = self.looks + 1 + self._is_looking
@@ -396,7 +396,7 @@ class Bus:
     def _overhear(self, word: bytes, pieces: "_Pieces") -> None:
         """Pass on what a model says in another process; of an answer of which a piece was lost, nothing more."""
         with suppress(RemitError):
-            piece = decode_record(word, Piece)
+            piece = decode_record(word, AnswerPiece)
             if piece.teller != self._name and pieces.is_next(piece):
                 self.tell(piece, is_ours=False)
 
@@ -418,9 +418,9 @@ class AnswerRelay:
                 self._listeners.remove(listener)
         if isinstance(chunk, Restarted):
             self._number = 0
-            piece = Piece(self._whose, self._seq, 0, is_restart=True)
+            piece = AnswerPiece(self._whose, self._seq, 0, is_restart=True)
         else:
-            piece = Piece(self._whose, self._seq, self._number, chunk.text, chunk.reasoning)
+            piece = AnswerPiece(self._whose, self._seq, self._number, chunk.text, chunk.reasoning)
             self._number += 1
         self._bus.tell(piece, is_ours=True)
 
@@ -431,8 +431,8 @@ class _Pieces:
     def __init__(self) -> None:
         self._next: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
-    def is_next(self, piece: Piece) -> bool:
-        """Whether a piece follows the one before it; a listener that comes in the middle of an answer hears it from there on."""
+    def is_next(self, piece: AnswerPiece) -> bool:
+        """Take note of a piece; False where one before it was lost. A listener that comes late hears the rest of an answer."""
         run_id, at = piece.whose.run_id, (piece.seq, piece.number)
         if piece.number and self._next.get(run_id, at) != at:
             return False

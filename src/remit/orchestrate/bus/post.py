@@ -221,7 +221,7 @@ class Post:
         try:
             while is_needed():
                 # That a child has ended elsewhere rings for no process here, and is looked for as long as a caller waits for it.
-                is_awaiting = any(driver.live.state.children.held for driver in self.hub.drivers.values())
+                is_awaiting = any(driver.live.state.children.waiting for driver in self.hub.drivers.values())
                 look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
                 # No `wait_for`: in Python 3.11 it forgets that it was cancelled where it is rung at the same moment.
                 with suppress(TimeoutError):
@@ -242,7 +242,7 @@ class Post:
         await self.hear_for(lambda run_id: drivers[run_id].live if run_id in drivers else None)
         # Children that were waiting may have been finished by another process.
         for driver in list(self.hub.drivers.values()):
-            for command_id in list(driver.live.state.children.held):
+            for command_id in list(driver.live.state.children.waiting):
                 child = await self.catalogue.entry(driver.live.state.children.runs[command_id])
                 if child is not None and child.ending:
                     await self.hub.late_delivery.child_ended(driver.live.run_id, command_id)

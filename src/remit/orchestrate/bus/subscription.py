@@ -15,8 +15,8 @@ from remit.core.journal.storage import START, Place, StoreUnusable
 from remit.core.record import replace
 from remit.core.run.run_events import (
     CURSOR_INVALID,
+    AnswerPiece,
     EventKind,
-    Piece,
     RunBelonging,
     RunEvent,
     Subject,
@@ -162,7 +162,7 @@ class Subscription:
         """Whether what a model says in a run is wanted."""
         return self._wants_chunks and self._voices.covers(whose)
 
-    def offer(self, piece: Piece, look: int) -> None:
+    def offer(self, piece: AnswerPiece, look: int) -> None:
         """Take a piece of an answer, as long as there is room."""
         run_id, letters = piece.whose.run_id, len(piece.text) + len(piece.reasoning)
         if not piece.number:

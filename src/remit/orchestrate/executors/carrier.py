@@ -113,7 +113,7 @@ class Carrier:
             await asyncio.wait(list(self._forgetting))
 
     async def __call__(self, live: Live, command: Command, attempt: int = 1) -> Report:
-        """What a worker reports of a command; raises PerformerLost where no worker can tell."""
+        """Put a command into the queue and wait for the report of a worker; raises PerformerLost where no worker can tell."""
         errand, texts = packed(await self._prepared(live, command))
         for digest, text in texts:
             await self._blobs.put(digest, text)

@@ -159,20 +159,20 @@ class DividedWork:
             async def ask(live: Live, command: Command, _: int) -> Report:
                 return await here(live, command)
 
-            self._executors[ReconcileTool] = partial(accounted, self.carrier or ask)
+            self._executors[ReconcileTool] = partial(ask_account, self.carrier or ask)
             hub.late_delivery.on_letter = self.division.claims.put_aside
         return performers
 
     async def _claim(self, hub: Hub, run_id: str, command_id: str) -> bool:
-        """Whether a call that is performed here may begin."""
+        """Claim a call that is performed here; False where it may not begin."""
         driver = hub.drivers.get(run_id)
         command = None if driver is None else driver.live.state.commands.open.get(command_id)
         is_repeatable = driver is not None and command is not None and is_safe_to_repeat(driver.live.state, command)
         return await self.dispatch.claim(run_id, command_id, is_repeatable=is_repeatable)
 
 
-async def accounted(ask: Ask, live: Live, command: Command) -> Report:
-    """What a tool says became of a call; a no is asked for again while it may be early."""
+async def ask_account(ask: Ask, live: Live, command: Command) -> Report:
+    """Ask a tool what became of a call; a no is asked for again while it may be early."""
     assert isinstance(command, ReconcileTool), "only tools keep accounts"
     report = await ask(live, command, 1)
     call = _under_way(live, command)

@@ -1,4 +1,4 @@
-"""Errands: commands as those get them who perform them, each with all of its run that performing it takes.
+"""Errands: commands with everything that a performer needs of their runs.
 
 Rule 1: an errand is a record: it can be written down, carried to another process, and performed there.
 Rule 2: the performer of an errand has it, the kit of its run, and the resources of its own process; nothing else of the run.

@@ -152,7 +152,7 @@ class ModelExecutor:
         return shape if request.schema is None else strictly(shape, engine)
 
     def _router(self, errand: ModelErrand, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
-        """Who shortlists the tools of this call: the kit's own router, the embedding one, or none."""
+        """Choose what shortlists the tools of this call: the router of the kit, the embedding one, or None."""
         routing = errand.routing
         if routing is Routing.NONE or not tools_count:
             return None
@@ -171,7 +171,7 @@ class ModelExecutor:
         return embedding_router()
 
     def stream(self, errand: ModelErrand) -> AnswerRelay | None:
-        """What passes the pieces of an answer on, if there is a listener; one that heard a part is told that it begins anew."""
+        """Begin to stream an answer; gives what passes its pieces on, None without a listener. A new attempt is a restart."""
         run_id, command, bus = errand.sender.run_id, errand.command, self.resources.bus
         if bus is None or not bus.is_heard:
             return None

@@ -63,7 +63,7 @@ class Performers:
         return self._tools.abandoned
 
     async def close(self) -> None:
-        """Wait for no call any longer that was abandoned."""
+        """Stop waiting for calls that were abandoned."""
         await self._tools.close()
 
     def perform(self, errand: Errand, kit: Kit) -> Awaitable[Report]:

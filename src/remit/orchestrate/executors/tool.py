@@ -27,7 +27,7 @@ from remit.orchestrate.exchange.filters import turned_away
 from remit.orchestrate.executors.errands import InquiryErrand, ToolErrand
 from remit.orchestrate.executors.process_resources import ProcessResources
 from remit.orchestrate.executors.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.facts.sealer import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, redacted, waits_for
+from remit.orchestrate.facts.sealer import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, masked, waits_for
 from remit.orchestrate.loop.claims import Revoked, not_done
 from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.loop.halt_switch import HaltStands, halted, tool_scope
@@ -66,7 +66,7 @@ class ToolExecutor:
         return (*self._given_up, *[call for late, call in self._left.items() if not late.done()])
 
     async def close(self) -> None:
-        """Wait for no call any longer that was abandoned: its thread goes on, and what it comes to is told to no run."""
+        """Stop waiting for calls that were abandoned: their threads go on, and their results are dropped."""
         self._given_up += self.abandoned
         left = [late for late in self._left if not late.done()]
         for late in left:
@@ -84,7 +84,7 @@ class ToolExecutor:
             # A clock that was set back keeps no call waiting for longer than any pause is.
             wait_ms = min(command.not_before_ms - clock.now_ms(), BACKOFF_MS_MAX)
             await asyncio.sleep(max(wait_ms, 0) / 1000)
-        return redacted(await self._called(errand, kit), self._resources.vault)
+        return masked(await self._called(errand, kit), self._resources.vault)
 
     async def _called(self, errand: ToolErrand, kit: Kit) -> Report:
         command, resources = errand.command, self._resources
@@ -94,7 +94,7 @@ class ToolExecutor:
         told = command.arguments
         # Unless a handle is to be filled in, the tool is called with the very text that was judged.
         arguments: JsonObject | str = told if type(told) is str and HANDLE_MARK not in told else ""
-        if not arguments or errand.unseen or resources.vault.redactor.names:
+        if not arguments or errand.unseen or resources.vault.masker.names:
             given = await self._given(errand, kit)
             if isinstance(given, Record):
                 return given
@@ -143,7 +143,7 @@ class ToolExecutor:
         return None
 
     async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
-        """What the tool is called with, its handles filled in; or why it is not called."""
+        """Fill in the handles of the arguments; gives these, or the report why the tool is not called."""
         command, resources = errand.command, self._resources
         text = command.arguments if type(command.arguments) is str else await resources.text(command.arguments)
         arguments: JsonObject = kept_value(text)
@@ -154,8 +154,8 @@ class ToolExecutor:
                 message = f"tool {command.tool!r} was not called: {why}"
                 return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
         # Behind a handle may stand a secret of the vault that a person told: no model knows it.
-        if resources.vault.redactor.names and (name := resources.vault.redactor.found_in(text)):
-            if resources.vault.redactor.value_in(text):
+        if resources.vault.masker.names and (name := resources.vault.masker.found_in(text)):
+            if resources.vault.masker.value_in(text):
                 resources.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
         if resources.sealer is not None and HANDLE_MARK in text:
@@ -191,7 +191,7 @@ class ToolExecutor:
 
     async def reconcile(self, errand: InquiryErrand, kit: Kit) -> Report:
         """Ask a tool what became of the call with the command's key."""
-        return redacted(await self._reconciled(errand, kit), self._resources.vault)
+        return masked(await self._reconciled(errand, kit), self._resources.vault)
 
     async def _reconciled(self, errand: InquiryErrand, kit: Kit) -> Report:
         command, resources = errand.command, self._resources
@@ -233,10 +233,10 @@ class ToolExecutor:
         run_id = self._left.pop(late).run_id
         outcome = None if late.cancelled() else late.result()
         if isinstance(outcome, Performed):
-            self._resources.on_late(run_id, redacted(_said(command, outcome, 0), self._resources.vault))
+            self._resources.on_late(run_id, masked(_said(command, outcome, 0), self._resources.vault))
         elif isinstance(outcome, ToolFault):
             report = ToolBroke(command.id, outcome.error_code, outcome.error, is_unknown=outcome.is_unknown)
-            self._resources.on_late(run_id, redacted(report, self._resources.vault))
+            self._resources.on_late(run_id, masked(report, self._resources.vault))
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:

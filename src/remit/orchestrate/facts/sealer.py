@@ -1,4 +1,4 @@
-"""The sealer of secrets: what looks like one is sealed beside the journal behind a handle, and values of the vault are redacted.
+"""The sealer of secrets: what looks like one is sealed beside the journal behind a handle, and values of the vault are masked.
 
 Rule 1: every text is looked at before anything is made of it that is written: requests at their start, reports before
         they become arrivals, signals before they are left for another process.
@@ -9,7 +9,7 @@ Rule 3: a handle is filled in just before a call is made, and only where its val
 Rule 4: a handle that comes in, and was given out neither here nor in what the run has shown, is made up; it is written as
         one of the kind `unknown`, so that no run waits for a value that never was.
 Rule 5: a value of the vault that a person tells is a secret like any other.
-Rule 6: no value of the vault stands in an arrival. A tool's report is redacted by its executor, which may tell it late;
+Rule 6: no value of the vault stands in an arrival. A tool's report is masked by its executor, which may tell it late;
         every other report where it is received. What a model said is marked apart: it should never have had a secret, so a
         call with such an argument is not made, and an answer with one is none.
 """
@@ -35,7 +35,7 @@ from remit.core.work.graph import Graph, graph_version
 from remit.orchestrate.executors.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.ports import Seals
-from remit.tool.secrets.redaction import forms_of
+from remit.tool.secrets.secret_masks import forms_of
 from remit.tool.secrets.vault import NO_SECRETS, Vault
 
 R = TypeVar("R", bound=Record)
@@ -152,7 +152,7 @@ class Sealer:
 
     def _graph(self, look: _Look, graph: Graph) -> Graph:
         """A graph without a secret. A plain one is looked at again only for values that are known: most runs share theirs."""
-        knows_values = bool(look.scope.forms or self._vault.redactor.names)
+        knows_values = bool(look.scope.forms or self._vault.masker.names)
         if not knows_values and graph in self._plain:
             return graph
         changed: Graph = self._changed(look, graph)
@@ -179,7 +179,7 @@ class Sealer:
 
     def covered(self, text: str) -> str:
         """A text with a mark in place of every secret, for what belongs to no run that could keep its value."""
-        return self._vault.redactor.redacted(covered(text))
+        return self._vault.masker.masked(covered(text))
 
     def signal(self, signal: UserSignal, family: str) -> UserSignal:
         """A signal to a run of this family as it may be left for another process."""
@@ -202,12 +202,12 @@ class Sealer:
 
     def _look_into(self, family: str, shown: Sequence[Message] = (), *, has_all: bool = False) -> _Look:
         scope = self._scopes.get(family) or self._scope(family)
-        if self._vault.redactor.names:
+        if self._vault.masker.names:
             return _Look(scope, shown, has_all, 0, ())
         return _Look(scope, shown, has_all, CHARS_MIN, scope.plain)
 
     def _scope(self, name: str) -> _Scope:
-        """What is known in a family: a run, those beneath it and those that it was tried again as."""
+        """Load the handles of a family, once: of a run, those beneath it and those that it was tried again as."""
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = _Scope(name)
@@ -229,8 +229,8 @@ class Sealer:
         said = text
         if look.has_all and HANDLE_MARK in text:
             text = _without_made_up(text, self._seals.values(scope.name), look.shown)
-        if self._vault.redactor.names:
-            text = self._vault.redactor.without(text, partial(self._sealed, scope, VAULT_KIND))
+        if self._vault.masker.names:
+            text = self._vault.masker.without(text, partial(self._sealed, scope, VAULT_KIND))
         if scope.forms:
             for form in _forms_in(text, scope.forms):
                 text = text.replace(form, self._sealed(scope, scope.forms[form], form))
@@ -404,33 +404,33 @@ def _kind(handle: str) -> str:
     return "secret" if found is None else found[1]
 
 
-# Reports of tools, which their executors have redacted.
+# Reports of tools, which their executors have masked.
 OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
 
 
-def redacted(report: Report, vault: Vault) -> Report:
+def masked(report: Report, vault: Vault) -> Report:
     """The report without any value of the vault."""
-    redactor = vault.redactor
-    if not redactor.names:
+    masker = vault.masker
+    if not masker.names:
         return report
     if not isinstance(report, ModelSaid):
-        found: Report = _changed(report, redactor.redacted)
+        found: Report = _changed(report, masker.masked)
         return found
 
     def exposed(text: str) -> str:
-        if name := redactor.value_in(text):
+        if name := masker.value_in(text):
             # A model that can say it knows it. That is certain, so the secret is revoked.
             vault.revoke(name)
-        return redactor.exposed(text)
+        return masker.exposed(text)
 
-    known = redactor.value_in(report.result.content) or redactor.value_in(report.result.reasoning)
+    known = masker.value_in(report.result.content) or masker.value_in(report.result.reasoning)
     said: ModelSaid = _changed(report, exposed)
     return replace(said, exposed=known) if known else said
 
 
 def received(report: Report, vault: Vault) -> Report:
-    """The report of an executor as it is received: without any value of the vault; those of tools come redacted."""
-    return report if isinstance(report, OF_TOOLS) else redacted(report, vault)
+    """The report of an executor as it is received: without any value of the vault; those of tools come masked."""
+    return report if isinstance(report, OF_TOOLS) else masked(report, vault)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:

@@ -23,7 +23,7 @@ from remit.core.run.person import is_same_person
 from remit.core.run.principal import Principal
 from remit.core.run.signals import PACKET_MARK
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -326,13 +326,13 @@ def read_channels(path: Path) -> ChannelRules:
     )
 
 
-def _permissions(document: YamlDocument, value: object, place: Place, otherwise: Permissions) -> Permissions:
+def _permissions(document: YamlDocument, value: object, place: ValuePath, otherwise: Permissions) -> Permissions:
     said = block_in(document, value, tuple(Permission), place)
     held = {one.value: getattr(otherwise, one.value) for one in Permission}
     return Permissions(**held | {key: _names(document, names, (*place, key)) for key, names in said.items()})
 
 
-def _names(document: YamlDocument, value: object, place: Place) -> tuple[str, ...]:
+def _names(document: YamlDocument, value: object, place: ValuePath) -> tuple[str, ...]:
     listed = list_in(document, value, place)
     for number, name in enumerate(listed):
         if type(name) is not str:

@@ -15,7 +15,7 @@ from remit.kernel.state import RunState
 from remit.observe.linked_turns import linked_turns
 from remit.observe.reading import Reading
 from remit.orchestrate.ports import Turns
-from remit.wire.call_events import Texts
+from remit.wire.call_events import TextOf
 
 T = TypeVar("T")
 
@@ -43,8 +43,8 @@ class FoldedLoop:
             self.reading.take(step.turn)
             yield step.turn
 
-    async def with_texts(self, make: Callable[[Texts], T]) -> T:
-        """What is made of the run with every long text that it asks for in full."""
+    async def with_texts(self, make: Callable[[TextOf], T]) -> T:
+        """Make something of the run with texts, after every long text that it asks for was read in full."""
         wanted: list[Text] = []
 
         def noted(text: Text) -> str:

@@ -41,9 +41,9 @@ from remit.core.run.signals import Signal, UserSignal, packet_id
 from remit.kernel.authority.intake import check_intake
 from remit.kernel.state import pinned
 from remit.orchestrate.executors.reports import HostProposed, PersonApproved, Report, ToolBroke, ToolSaid
-from remit.orchestrate.guard.guarded_run import GUARD_RUN_OPEN, GuardParts, go_on, manifest_of, taken_run
-from remit.orchestrate.guard.held_calls import Held, not_held, not_shown, shown_again
-from remit.orchestrate.guard.host_orders import granted, taken_orders
+from remit.orchestrate.guard.begin_run import GUARD_RUN_OPEN, go_on, manifest_of, take_run
+from remit.orchestrate.guard.guard_parts import GuardParts
+from remit.orchestrate.guard.host_orders import take_orders, use_grant
 from remit.orchestrate.guard.host_tools import Toolsets
 from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import (
@@ -67,6 +67,7 @@ from remit.orchestrate.guard.protocol import (
 )
 from remit.orchestrate.guard.run_register import RunRegister
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED, found_json, shown_refusal, shown_verdict
+from remit.orchestrate.guard.waiting_calls import WaitingCall, not_shown, not_waiting, shown_again
 from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
 from remit.provenance.call_log import ApprovalScope
 
@@ -153,7 +154,7 @@ class Guard:
             await asyncio.gather(self._attending, return_exceptions=True)
         async with self._one_at_a_time:
             for run in self._runs:
-                await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
+                await self._parts.run_leases.let_go(run.live.run_id, run.live.warrant)
             self._runs.clear()
 
     async def _answered(self, operation: JsonObject) -> JsonObject | None:
@@ -222,7 +223,7 @@ class Guard:
         manifest = await manifest_of(self._parts, name, prompt, tools.definitions, operation)
         check_intake(manifest, self._runner.clock.now_ms() if moment_ms is None else moment_ms)
         check_halts(self._parts.halts(), scopes_over(manifest), f"run {name!r} was not begun")
-        live, is_new = await taken_run(self._parts, manifest, moment_ms)
+        live, is_new = await take_run(self._parts, manifest, moment_ms)
         run = OpenRun(live, manifest.request.tenant_id, size_bytes)
         self._runs.open(name, run)
         if not is_new:
@@ -239,7 +240,7 @@ class Guard:
         self._check_call_halts(run, tool)
         await self._pass_time(run, moment_ms)
         self._check_call_halts(run, tool)
-        if run.held and run.state.end.ending is None:
+        if run.waiting and run.state.end.ending is None:
             proposed = ToolCall(call_id or "", tool, arguments)
             if (said := await self._again(run, call_id, proposed)) is not None:
                 return said
@@ -271,8 +272,8 @@ class Guard:
                 shown["reasons"] = [f"{made.approved_by} changed the arguments; call it with those in `arguments`"]
         elif "arguments" in shown:
             shown["arguments"] = self._filled(run, shown["arguments"])
-        if (now_held := run.held.get(call_id)) is not None:
-            shown = {**now_held.showing(shown, state), **await granted(self._runner, run, now_held)}
+        if (asked_now := run.waiting.get(call_id)) is not None:
+            shown = {**asked_now.showing(shown, state), **await use_grant(self._runner, run, asked_now)}
         return {"id": call_id, **shown}
 
     async def _arguments_of(self, run: OpenRun, command: CallTool) -> JsonObject:
@@ -288,18 +289,18 @@ class Guard:
     async def _again(self, run: OpenRun, call_id: str | None, proposed: ToolCall) -> JsonObject | None:
         """What is said of a call that is held already, under whatever id, or whose id names one that is. It is no turn."""
         live, arrival = run.live, await self._runner.proposed(run.live, proposed)
-        named = None if call_id is None else run.held.get(call_id)
-        held = named or (None if arrival.takes else run.held.same_as(arrival.call))
-        if held is None:
+        named = None if call_id is None else run.waiting.get(call_id)
+        waiting = named or (None if arrival.takes else run.waiting.same_as(arrival.call))
+        if waiting is None:
             return None
         assert live.tracer is not None, "a guarded run is traced"
-        shown = shown_again(held, arrival.call, run.state, live.tracer.gate)
-        if shown is not held.shown:
+        shown = shown_again(waiting, arrival.call, run.state, live.tracer.gate)
+        if shown is not waiting.shown:
             return {"id": call_id, **shown}
-        call_id = call_id or held.call_id
-        run.held.know_as(call_id, held)
-        shown = {"id": call_id, **held.showing(shown, run.state), **await granted(self._runner, run, held)}
-        return shown if call_id == held.call_id else {**shown, "held_as": held.call_id}
+        call_id = call_id or waiting.call_id
+        run.waiting.know_as(call_id, waiting)
+        shown = {"id": call_id, **waiting.showing(shown, run.state), **await use_grant(self._runner, run, waiting)}
+        return shown if call_id == waiting.call_id else {**shown, "held_as": waiting.call_id}
 
     async def _result(self, run: OpenRun, name: str, operation: JsonObject) -> None:
         call_id, tool, moment_ms = id_under(operation, "id"), required_text(operation, "tool"), moment_in(operation)
@@ -330,12 +331,12 @@ class Guard:
 
     async def _add(self, run: OpenRun, operation: JsonObject) -> None:
         """Add a result to a run that has ended."""
-        live, holdings = run.live, self._parts.holdings
-        live.warrant = await holdings.hold(live.run_id)
+        live, run_leases = run.live, self._parts.run_leases
+        live.warrant = await run_leases.take(live.run_id)
         try:
             await self._result(run, str(operation["run"]), operation)
         finally:
-            await holdings.let_go(live.run_id, live.warrant)
+            await run_leases.let_go(live.run_id, live.warrant)
         if not run.is_waiting:
             self._runs.forget_ended(str(operation["run"]), run)
 
@@ -357,24 +358,26 @@ class Guard:
         expect_scope(self._parts.principal, MayDo.APPROVE, "answer")
         by = person_for(self._parts.principal, by)
         state = run.state
-        call_id = named or (next(iter(run.held)) if len(run.held) == 1 else "")
-        if (held := run.held.get(call_id)) is None:
-            raise not_held(state.run_id, run.held, call_id, await self._turns(run))
+        call_id = named or (next(iter(run.waiting)) if len(run.waiting) == 1 else "")
+        if (waiting := run.waiting.get(call_id)) is None:
+            raise not_waiting(state.run_id, run.waiting, call_id, await self._turns(run))
         if state.end.ending is not None:
             return _answered_late(run, call_id, approve=approve)
-        if not held.is_heard(packet, approve=approve):
-            raise not_shown(state.run_id, held, packet, await self._turns(run))
+        if not waiting.is_heard(packet, approve=approve):
+            raise not_shown(state.run_id, waiting, packet, await self._turns(run))
         if self._parts.check_answer is not None:
-            said = {"packet_id": packet_id(state.run_id, held.question.id)}
+            said = {"packet_id": packet_id(state.run_id, waiting.question.id)}
             kind = Signal.APPROVE if approve else Signal.REJECT
             await self._parts.check_answer(state, UserSignal("", kind, state.run_id, by, payload=said))
         if not approve:
-            await self._runner.rule_on(run.live, ApprovalRefused(held.question.id, by))
+            await self._runner.rule_on(run.live, ApprovalRefused(waiting.question.id, by))
             return dict(_DONE)
-        assert held.question.packet is not None, "what is held is a call"
-        self._check_call_halts(run, held.question.packet.call.tool)
-        report = PersonApproved(held.question.id, by, changed, for_values=scope == ApprovalScope.VALUE, is_awaited=True)
-        return await self._approved(run, call_id, held, report)
+        assert waiting.question.packet is not None, "what is held is a call"
+        self._check_call_halts(run, waiting.question.packet.call.tool)
+        report = PersonApproved(
+            waiting.question.id, by, changed, for_values=scope == ApprovalScope.VALUE, is_awaited=True
+        )
+        return await self._approved(run, call_id, waiting, report)
 
     async def _turns(self, run: OpenRun) -> list[Turn]:
         return [*map(decode_turn, await self._runner.journal.read(run.live.run_id))]
@@ -383,9 +386,9 @@ class Guard:
         """Take in the effects that are wanted of a run, and who confirms them; what stands then is shown."""
         await self._pass_time(run, moment_in(operation))
         self._runs.charge(name, run, size_of(operation.get("orders")))
-        return {**_DONE, **await taken_orders(operation, self._parts, run.live)}
+        return {**_DONE, **await take_orders(operation, self._parts, run.live)}
 
-    async def _approved(self, run: OpenRun, call_id: str, held: Held, report: PersonApproved) -> JsonObject:
+    async def _approved(self, run: OpenRun, call_id: str, waiting: WaitingCall, report: PersonApproved) -> JsonObject:
         """Count a yes to a held call: the call may be made, or more people must agree. Raises when it does not count."""
         try:
             turn = await self._runner.rule_on(run.live, report)
@@ -395,14 +398,14 @@ class Guard:
         for unmade in [one for one in turn.decisions if isinstance(one, ToolCallRefused)]:
             message = f"call {call_id!r} can no longer be made: {unmade.reason}; the run was stopped"
             raise RequestRejected(unmade.code, message, {"stop": True})
-        if run.held.get(call_id) is None:
+        if run.waiting.get(call_id) is None:
             answer = dict(_DONE)
             for made in [one for one in turn.decisions if isinstance(one, CallTool) and report.arguments is not None]:
                 answer["arguments"] = await self._arguments_of(run, made)
             return answer
-        packet = held.question.packet
+        packet = waiting.question.packet
         needed = 1 if packet is None else packet.approvals_needed
-        return {**_DONE, "waiting_for": needed - len(run.state.people.approvals.get(held.question.id, ()))}
+        return {**_DONE, "waiting_for": needed - len(run.state.people.approvals.get(waiting.question.id, ()))}
 
     async def _end(self, run: OpenRun, name: str, operation: JsonObject) -> JsonObject:
         if not run.is_broken:
@@ -410,7 +413,7 @@ class Guard:
         if not run.is_broken and run.state.end.ending is None:
             await self._runner.rule_on(run.live, HostFinished())
         self._runs.close(name, run)
-        await self._parts.holdings.let_go(run.live.run_id, run.live.warrant)
+        await self._parts.run_leases.let_go(run.live.run_id, run.live.warrant)
         if self._parts.forget is not None:
             await self._parts.forget(run.live.run_id)
         else:
@@ -439,11 +442,11 @@ def _broke(op: str, name: str, error: Exception, run: OpenRun | None) -> Request
 
 
 def _answered_late(run: OpenRun, call_id: str, *, approve: bool) -> JsonObject:
-    """What is said to an answer that comes after the run was stopped."""
+    """Drop a call that is refused after its run was stopped; raises RUN_STOPPED for a yes."""
     if approve:
         message = (
             f"call {call_id!r} cannot be approved, since the run was stopped: {run.state.end.message}; end the run"
         )
         raise RequestRejected(RUN_STOPPED, message, {"stop": True})
-    run.held.drop(call_id)
+    run.waiting.drop(call_id)
     return dict(_DONE)

@@ -22,10 +22,10 @@ from remit.core.work.orders import orders_json, orders_of
 from remit.orchestrate.executors.reports import PersonApproved
 from remit.orchestrate.facts.gate_trace import Tracer
 from remit.orchestrate.facts.order_leases import why_too_late
-from remit.orchestrate.guard.guarded_run import GuardParts
-from remit.orchestrate.guard.held_calls import Held
+from remit.orchestrate.guard.guard_parts import GuardParts
 from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import required_text, unfit
+from remit.orchestrate.guard.waiting_calls import WaitingCall
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.runner import Runner
 
@@ -42,7 +42,7 @@ class Confirmation(NamedTuple):
     is_wanted: bool = False
 
 
-async def taken_orders(operation: JsonObject, parts: GuardParts, live: Live) -> JsonObject:
+async def take_orders(operation: JsonObject, parts: GuardParts, live: Live) -> JsonObject:
     """Take in what an operation says of the orders of a run, and give what stands then.
 
     The list is shown as a person reads it, with what was looked up so far, beside the reads that are still to fill it.
@@ -105,10 +105,10 @@ def _shown(tracer: Tracer) -> JsonObject:
     return {"list": list(book.lines()), "reads": reads, "confirmed_by": book.confirmed_by}
 
 
-async def granted(runner: Runner, run: OpenRun, held: Held) -> JsonObject:
-    """What a standing grant makes of a call that is held: it may be made at once. Nothing where none covers it."""
+async def use_grant(runner: Runner, run: OpenRun, waiting: WaitingCall) -> JsonObject:
+    """Approve a waiting call by a standing grant; gives the verdict that allows it, empty where no grant covers it."""
     report = None if runner.grants is None else await runner.grants(run.state)
-    if not isinstance(report, PersonApproved) or report.command_id != held.question.id:
+    if not isinstance(report, PersonApproved) or report.command_id != waiting.question.id:
         return {}
     await runner.rule_on(run.live, replace(report, is_awaited=True))
     return {"decision": "allow", "code": "", "reasons": [], "fix": "", "approved_by": report.by, "grant": report.grant}

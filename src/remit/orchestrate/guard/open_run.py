@@ -27,7 +27,7 @@ from remit.core.journal.rulings import (
 from remit.core.journal.turn import Decision, Turn
 from remit.kernel.results.doubt import may_be_told_again
 from remit.kernel.state import RunState
-from remit.orchestrate.guard.held_calls import HeldCalls
+from remit.orchestrate.guard.waiting_calls import WaitingCalls
 from remit.orchestrate.loop.live import Live
 
 # No question expires so late.
@@ -35,7 +35,7 @@ _NEVER_MS = 2**63
 
 
 @dataclass(slots=True)
-class Waiting:
+class UnreportedCall:
     """A call that waits for its result, and the ids by which its host knows it: the first, and those of its later proposals."""
 
     call_ids: list[str]
@@ -52,8 +52,8 @@ class OpenRun:
         self.calls = 0
         self.is_broken = False
         self.is_lost = False
-        self.held = HeldCalls()
-        self._waiting: dict[str, Waiting] = {}
+        self.waiting = WaitingCalls()
+        self._unreported: dict[str, UnreportedCall] = {}
         # By id, and by tool, the commands that wait, the oldest first.
         self._of_id: dict[str, list[str]] = {}
         self._of_tool: dict[str, dict[str, bool]] = {}
@@ -72,12 +72,12 @@ class OpenRun:
     @property
     def open_count(self) -> int:
         """How many calls and questions, each with its timer, have no outcome yet."""
-        return len(self._waiting) + 2 * len(self.held)
+        return len(self._unreported) + 2 * len(self.waiting)
 
     @property
     def is_waiting(self) -> bool:
         """Whether a call of it may yet have a result, or another one than it had."""
-        return bool(self._waiting) or any(self._told_more())
+        return bool(self._unreported) or any(self._told_more())
 
     def _told_more(self) -> Iterator[CallTool]:
         """The settled calls of which more may be told, and was not: those in doubt, and those said not to have happened."""
@@ -89,8 +89,8 @@ class OpenRun:
 
     def is_known(self, call_id: str, tool: str) -> bool:
         """Whether a call of this id and tool was proposed here."""
-        key, held = (self.held.own_id(call_id), tool), self.held.get(call_id)
-        return key in self._settled or key in self._refused or (held is not None and held.call.tool == tool)
+        key, waiting = (self.waiting.own_id(call_id), tool), self.waiting.get(call_id)
+        return key in self._settled or key in self._refused or (waiting is not None and waiting.call.tool == tool)
 
     def takes(self, call_id: str | None, tool: str) -> bool:
         """Whether a result tells what came of a call of this run, which has ended."""
@@ -104,7 +104,7 @@ class OpenRun:
         arrival, is_over = turn.arrival, False
         if isinstance(arrival, CallProposed):
             self.calls += 1
-            self.held.forget_id(arrival.call.call_id)
+            self.waiting.forget_id(arrival.call.call_id)
         elif isinstance(arrival, TextShown):
             self.is_lost = self.is_lost or arrival.is_lost
         elif isinstance(arrival, RunStarted):
@@ -113,33 +113,33 @@ class OpenRun:
             self._take(decision, arrival)
             is_over = is_over or isinstance(decision, RunEnded)
         if not is_over:
-            self.held.settle([one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)])
+            self.waiting.settle([one.command_id for one in turn.decisions if isinstance(one, QuestionSettled)])
 
     def _take(self, decision: Decision, arrival: Arrival) -> None:
         if isinstance(decision, CallTool):
             self._wait(decision.call_id, decision)
-        elif isinstance(decision, CallSettled) and decision.command_id in self._waiting:
+        elif isinstance(decision, CallSettled) and decision.command_id in self._unreported:
             self._settle(decision.command_id)
-        elif isinstance(decision, AddendumNoted) and decision.about in self._waiting:
+        elif isinstance(decision, AddendumNoted) and decision.about in self._unreported:
             self._settle(decision.about)
         elif isinstance(decision, ToolCallRefused):
             self._refuse(decision, arrival)
         elif isinstance(decision, CallTaken) and isinstance(arrival, CallProposed):
-            self._name(self._waiting[decision.command_id], arrival.call.call_id)
+            self._name(self._unreported[decision.command_id], arrival.call.call_id)
         elif isinstance(decision, AskHuman):
             self._hold(decision)
 
     def answered(self, call_id: str | None, tool: str) -> list[CallTool]:
         """The calls that a result settles."""
         if call_id is None:
-            return [self._waiting[name].command for name in self._of_tool.get(tool, ())]
-        named = self._of_id.get(call_id) or self._of_id.get(self.held.own_id(call_id)) or []
-        commands = [self._waiting[name].command for name in named]
+            return [self._unreported[name].command for name in self._of_tool.get(tool, ())]
+        named = self._of_id.get(call_id) or self._of_id.get(self.waiting.own_id(call_id)) or []
+        commands = [self._unreported[name].command for name in named]
         return [command for command in commands if command.tool == tool][:1]
 
     def told_again(self, call_id: str | None, tool: str) -> list[CallTool]:
         """The settled call that a result may say more of: one that is in doubt, or was said not to have happened."""
-        known = None if call_id is None else self._settled.get((self.held.own_id(call_id), tool))
+        known = None if call_id is None else self._settled.get((self.waiting.own_id(call_id), tool))
         settled = [one for (_, name), one in self._settled.items() if name == tool] if call_id is None else []
         made, late = self.state.calls.made, self.state.end.late
         told = {one.id: one for one in (known, *settled) if one and may_be_told_again(made[one.id], late.get(one.id))}
@@ -150,9 +150,9 @@ class OpenRun:
         declared = self.state.derived.tools.get(tool)
         if declared is not None and not declared.effect.is_mutating:
             return None
-        if (asked := self.held.meant(call_id, tool)) is not None:
+        if (asked := self.waiting.meant(call_id, tool)) is not None:
             return asked
-        call_id = None if call_id is None else self.held.own_id(call_id)
+        call_id = None if call_id is None else self.waiting.own_id(call_id)
         if call_id is not None and (call_id, tool) in self._settled:
             return None
         nobody_proposed = ProposedCall(call_id or "", tool, "", sha256(tool.encode()).digest())
@@ -171,18 +171,18 @@ class OpenRun:
         while True:
             self._count += 1
             name = f"call-{self._count}"
-            if name not in self._of_id and self.held.get(name) is None:
+            if name not in self._of_id and self.waiting.get(name) is None:
                 return name
 
     def _hold(self, question: AskHuman) -> None:
         self._due_ms = min(self._due_ms, question.expires_at_ms)
         if question.purpose is AskPurpose.APPROVAL and question.packet is not None:
-            self.held.hold(question, question.packet.call)
+            self.waiting.add(question, question.packet.call)
 
     def _refuse(self, refused: ToolCallRefused, arrival: Arrival) -> None:
         """Remember a call that was turned away: as it was proposed, or as it was held."""
-        key, held = (refused.call_id, refused.tool), self.held.get(refused.call_id)
-        call = None if held is None else held.call
+        key, waiting = (refused.call_id, refused.tool), self.waiting.get(refused.call_id)
+        call = None if waiting is None else waiting.call
         if isinstance(arrival, CallProposed):
             call = arrival.call
         if call is not None:
@@ -190,23 +190,23 @@ class OpenRun:
             self._settled.pop(key, None)
 
     def _wait(self, call_id: str, command: CallTool) -> None:
-        waiting = self._waiting[command.id] = Waiting([], command)
-        self._name(waiting, call_id)
+        call = self._unreported[command.id] = UnreportedCall([], command)
+        self._name(call, call_id)
         self._of_tool.setdefault(command.tool, {})[command.id] = True
 
-    def _name(self, waiting: Waiting, call_id: str) -> None:
+    def _name(self, call: UnreportedCall, call_id: str) -> None:
         """Let an id name a call that waits for its result."""
-        if call_id not in waiting.call_ids:
-            waiting.call_ids.append(call_id)
-            self._of_id.setdefault(call_id, []).append(waiting.command.id)
+        if call_id not in call.call_ids:
+            call.call_ids.append(call_id)
+            self._of_id.setdefault(call_id, []).append(call.command.id)
 
     def _settle(self, command_id: str) -> None:
-        waiting = self._waiting.pop(command_id)
-        command = waiting.command
-        for call_id in waiting.call_ids:
-            self._settled[call_id, command.tool] = command
+        call = self._unreported.pop(command_id)
+        tool = call.command.tool
+        for call_id in call.call_ids:
+            self._settled[call_id, tool] = call.command
             same = self._of_id[call_id]
             same.remove(command_id)
             if not same:
                 del self._of_id[call_id]
-        del self._of_tool[command.tool][command_id]
+        del self._of_tool[tool][command_id]

@@ -181,11 +181,11 @@ class Archive:
             return None
 
     async def _stands(self, history: History) -> RunState:
-        """How a run stands with its children: it waits for what they ask now, and stands still for what halts them."""
+        """Fold a run and look at its children: it waits for what they ask now, and stands still for what halts them."""
         state = fold(history)
-        if state.children.held and state.end.ending is None:
+        if state.children.waiting and state.end.ending is None:
             halt = await halted_beneath(state, self._alone)
-            state.children.held = await held_now(state, self._alone)
+            state.children.waiting = await held_now(state, self._alone)
             if halt is not None and waiting_for(state) is None:
                 state.place.halted = halt
         return state
@@ -232,7 +232,7 @@ class Archive:
         loop = went if went[-1:] == (stands,) else (*went, stands)
         below = NOTHING_BELOW if state.end.ending is None else await doubts_below(state, self._read)
         explained = explain(state, reading, below, await self._beneath(state))
-        if state.children.held and (paused := await paused_beneath(state, self._read)):
+        if state.children.waiting and (paused := await paused_beneath(state, self._read)):
             by = tuple([reading_of((await self.history(name)).turns).paused_by for name in paused])
             explained = replace(explained, standing=replace(explained.standing, paused=paused, paused_by=by))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])

@@ -47,7 +47,7 @@ async def import_run(store: Store, lines: Iterable[bytes], accepted: Callable[[]
         message = f"run {run_id} is driven here by another process; it needs no import"
         raise RequestRejected(IMPORT_HELD, message, {"run_id": run_id})
     try:
-        return run_id, await _written(store, export, steps, token)
+        return run_id, await _write(store, export, steps, token)
     finally:
         await store.leases.release(run_id, token)
 
@@ -65,7 +65,7 @@ def expect_no_open_children(run_id: str, steps: Sequence[Linked]) -> None:
         raise RequestRejected(IMPORT_FAMILY_OPEN, message, {"run_id": run_id, "child": open_ones[0]})
 
 
-async def _written(store: Store, export: Export, steps: Sequence[Linked], token: int) -> int:
+async def _write(store: Store, export: Export, steps: Sequence[Linked], token: int) -> int:
     run_id = export.run_id
     there = await store.journal.read(run_id)
     if tuple(there) != export.data[: len(there)]:

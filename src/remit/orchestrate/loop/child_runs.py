@@ -38,7 +38,7 @@ async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
     A child that asks nothing any more holds nothing up where another child asks; one that cannot be read stands as it was
     told.
     """
-    held = state.children.held
+    held = state.children.waiting
     now = {key: code for key in held if (code := await _asked_by(state, key, load)) is not None}
     if now or state.people.asking:
         return now
@@ -49,23 +49,23 @@ async def _asked_by(state: RunState, command_id: str, load: Load) -> Ending | No
     """Under which code a child asks a person something now, itself or by those beneath it."""
     child = await load(state.children.runs[command_id])
     if child is None:
-        return state.children.held[command_id]
+        return state.children.waiting[command_id]
     if child.end.ending is not None:
         return None
     asked = [question.ending for question in questions(child)]
-    below = [await _asked_by(child, key, load) for key in child.children.held]
+    below = [await _asked_by(child, key, load) for key in child.children.waiting]
     return gravest((*asked, *(code for code in below if code is not None)))
 
 
 async def paused_beneath(state: RunState, load: Load) -> tuple[str, ...]:
     """The runs beneath one that is held which a person has to resume before it can go on."""
-    found = [run for key in state.children.held for run in await _open_beneath(state, key, load)]
+    found = [run for key in state.children.waiting for run in await _open_beneath(state, key, load)]
     return tuple([run.run_id for run in found if is_paused(run)])
 
 
 async def halted_beneath(state: RunState, load: Load) -> RunPaused | None:
     """The halt that a run beneath one that is held stands still for."""
-    found = [run for key in state.children.held for run in await _open_beneath(state, key, load)]
+    found = [run for key in state.children.waiting for run in await _open_beneath(state, key, load)]
     return next((run.place.halted for run in found if run.place.halted is not None), None)
 
 
@@ -74,7 +74,7 @@ async def _open_beneath(state: RunState, command_id: str, load: Load) -> list[Ru
     child = await load(state.children.runs[command_id])
     if child is None or child.end.ending is not None:
         return []
-    return [child, *[run for key in child.children.held for run in await _open_beneath(child, key, load)]]
+    return [child, *[run for key in child.children.waiting for run in await _open_beneath(child, key, load)]]
 
 
 def is_paused(state: RunState) -> bool:

@@ -1,4 +1,6 @@
-"""Claims: whether a call that changes something has begun, or was taken back before it could.
+"""Claims of one process: whether a call that changes something has begun, or was taken back before it could.
+
+Workers on a cluster hold the same to the last word that is stored about a call: `claim_outcome` in core/journal/queued.py.
 
 Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more, and one
         that was claimed is performed by no other, unless it is safe to repeat.
@@ -49,7 +51,7 @@ class Claims:
             calls[command_id] = _Standing.REOPENED if is_again else _Standing.OFFERED
 
     def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
-        """Whether a call may begin now; False where it was revoked before, or has begun and is not safe to repeat."""
+        """Claim a call; False where it was revoked before, or has begun and is not safe to repeat."""
         calls = self._standing.setdefault(run_id, {})
         standing = calls.get(command_id)
         if standing is _Standing.REVOKED or (standing is _Standing.CLAIMED and not is_repeatable):
@@ -58,7 +60,7 @@ class Claims:
         return True
 
     def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call will certainly not be made; False where it has begun, or may have."""
+        """Take a call back, so that it is certainly not made; False where it has begun, or may have."""
         calls = self._standing.get(run_id, {})
         if calls.get(command_id) not in (_Standing.OFFERED, _Standing.REOPENED, _Standing.REVOKED):
             return False

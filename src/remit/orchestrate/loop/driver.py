@@ -143,7 +143,7 @@ class Steps:
             _log.debug("a step raised %s", type(error).__name__, extra=run_fields(run_id))
 
 
-async def made_beside_loop(make: Callable[[], T], undo: Callable[[T], Awaitable[None]]) -> T:
+async def make_beside_loop(make: Callable[[], T], undo: Callable[[T], Awaitable[None]]) -> T:
     """Make something beside the loop. A caller that stops waiting does not stop that, so what was made then is undone."""
     making = asyncio.get_running_loop().run_in_executor(None, make)
     try:

@@ -66,7 +66,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
     if _is_halted_after(state, turn):
         return HALTED
     waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
-    waiting |= {child: ending for child, ending in state.children.held.items() if child != _about(turn)}
+    waiting |= {child: ending for child, ending in state.children.waiting.items() if child != _about(turn)}
     for decision in weighty:
         if isinstance(decision, AskHuman):
             waiting[decision.id] = decision.ending

@@ -32,7 +32,6 @@ from remit.orchestrate.history.custody import Custody
 from remit.orchestrate.history.fork_run import let_go_on, rests_because
 from remit.orchestrate.loop.driver import Driver, Steps
 from remit.orchestrate.loop.halt_switch import Halts
-from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.late_delivery import LateDelivery
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.needs import check_needs
@@ -40,6 +39,7 @@ from remit.orchestrate.loop.offspring import Lineages
 from remit.orchestrate.loop.outlet import Dispatch
 from remit.orchestrate.loop.patience import STOP_GRACE_S
 from remit.orchestrate.loop.recover import copy_whole, recover
+from remit.orchestrate.loop.run_leases import RunLeases
 from remit.orchestrate.loop.run_snapshots import keep_if_due
 from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.ports import Leases
@@ -78,7 +78,7 @@ class Hub:
         # Those of runs that are driven here; and their tasks, until the runs are let go and parents are told.
         self.drivers: dict[str, Driver] = {}
         self._driving: dict[asyncio.Task[None], str] = {}
-        self.holdings = Holdings(leases, self._lost)
+        self.run_leases = RunLeases(leases, self._lost)
         self._find_kit = find_kit
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
@@ -171,7 +171,7 @@ class Hub:
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], entry: int) -> Turn:
-        warrant = await self.holdings.hold(run_id)
+        warrant = await self.run_leases.take(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             *first, last = reports
@@ -181,20 +181,20 @@ class Hub:
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            await self.holdings.let_go(run_id, warrant)
+            await self.run_leases.let_go(run_id, warrant)
         self._tell_parent_of(live)
         return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
-        warrant = await self.holdings.hold(run_id)
+        warrant = await self.run_leases.take(run_id)
         try:
             live = self._equipped(Live(run_id), kit)
             live.warrant = warrant
             await self.runner.start(manifest, live)
         except BaseException:
             self._kits.pop(run_id, None)
-            await self.holdings.let_go(run_id, warrant)
+            await self.run_leases.let_go(run_id, warrant)
             raise
         return self._drive_on(live)
 
@@ -239,14 +239,14 @@ class Hub:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver.live, await self._tell(driver, report, entry)
-        warrant = await self.holdings.hold(run_id)
+        warrant = await self.run_leases.take(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             turn = await self.runner.rule_on(live, report, entry=entry)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            await self.holdings.let_go(run_id, warrant)
+            await self.run_leases.let_go(run_id, warrant)
         self._tell_parent_of(live)
         return live, turn
 
@@ -297,7 +297,7 @@ class Hub:
             ended, _ = await asyncio.wait(tasks, timeout=STOP_GRACE_S, return_when=asyncio.FIRST_COMPLETED)
             if not ended:
                 self._abandon()
-        await self.holdings.close()
+        await self.run_leases.close()
 
     def _abandon(self) -> None:
         """Give up drivers that were told to stop and perform code that does not; they write nothing when it is done."""
@@ -309,7 +309,7 @@ class Hub:
             del self._driving[driver.task]
             driver.is_abandoned = True
             if self._is_put_down(driver):
-                self.holdings.leave(driver.live.run_id, driver.live.warrant)
+                self.run_leases.leave(driver.live.run_id, driver.live.warrant)
             driver.tell_waiters()
 
     async def settle(self, run_id: str = "") -> None:
@@ -362,14 +362,14 @@ class Hub:
         self, run_id: str, kit: Kit | None = None, *, is_released: bool = True, copy: Copy | None = None
     ) -> tuple[Live, bool]:
         """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard an entry."""
-        warrant = await self.holdings.hold(run_id)
+        warrant = await self.run_leases.take(run_id)
         try:
             if copy is not None:
                 await copy(warrant)
             live = await self._loaded(run_id, warrant)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state)
             self._check_needs(live.state, found)
-            token = warrant.token if self.holdings.may_expire else 0
+            token = warrant.token if self.run_leases.may_expire else 0
             await recover(self.runner, run_id, self._equipped(live, found), token=token)
             if is_released:
                 await self._release(live)
@@ -377,7 +377,7 @@ class Hub:
             if self.on_taken is not None:
                 await self.on_taken(live)
         except BaseException:
-            await self.holdings.let_go(run_id, warrant)
+            await self.run_leases.let_go(run_id, warrant)
             raise
         return live, live.state.seq != seq
 
@@ -419,7 +419,7 @@ class Hub:
         live = await self.runner.load(run_id)
         if self.custody is not None:
             await self.custody.expect_kept(live.state, run_id)
-        await self.holdings.bind(live, warrant)
+        await self.run_leases.bind(live, warrant)
         await copy_whole(self.runner, live)
         return live
 
@@ -453,7 +453,7 @@ class Hub:
                     break
         finally:
             if self._is_put_down(driver):
-                await self.holdings.let_go(live.run_id, live.warrant)
+                await self.run_leases.let_go(live.run_id, live.warrant)
         if live.state.end.ending is not None and not driver.is_awaited:
             self.late_delivery.tell_parent(live.state)
 
@@ -481,7 +481,7 @@ class Hub:
         """Clean up after a driver's task: release the lease if it was cancelled before its first step, and keep why it failed."""
         run_id = driver.live.run_id
         if self._is_put_down(driver):
-            self.holdings.leave(run_id, driver.live.warrant)
+            self.run_leases.leave(run_id, driver.live.warrant)
         self._driving.pop(task, None)
         driver.tell_waiters()
         error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
@@ -495,4 +495,4 @@ class Hub:
     async def _rest(self, live: Live) -> None:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
-        await self.holdings.let_go(live.run_id, live.warrant)
+        await self.run_leases.let_go(live.run_id, live.warrant)

@@ -166,7 +166,7 @@ class InProcessDispatch:
             work.driver = asyncio.current_task()
         try:
             report = await executor(sender, command)
-            if self.vault.redactor.names:
+            if self.vault.masker.names:
                 report = received(report, self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
@@ -208,7 +208,7 @@ class InProcessDispatch:
         for task in work.tasks.values():
             task.cancel()
             # It may take a while to stop; the caller does not leave before it has, or was given up.
-            self.look_after(asyncio.create_task(_stopped(task, live)), live.run_id)
+            self.look_after(asyncio.create_task(_stop(task, live)), live.run_id)
 
     def look_after(self, task: "asyncio.Task[None]", run_id: str) -> None:
         """Have a process that leaves wait for something that was told to stop."""
@@ -289,7 +289,7 @@ class InProcessDispatch:
         return type(command) in self.carried
 
     async def claim(self, run_id: str, command_id: str, *, is_repeatable: bool = False) -> bool:
-        """Whether a call that changes something may begin; False where it was revoked, or has begun, here or elsewhere.
+        """Claim a call that changes something; False where it was revoked, or has begun, here or elsewhere.
 
         One that is safe to repeat may begin although it has begun before.
         """
@@ -307,7 +307,7 @@ class InProcessDispatch:
         return await self._shared.claim(run_id, command_id, attempt=attempt) is Claimed.GRANTED
 
     async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call will certainly not be made; False where it has begun.
+        """Take a call back, so that it is certainly not made; False where it has begun.
 
         Where workers perform calls, each of them claims what it begins for all to see, so it need not have been sent here.
         """
@@ -345,13 +345,13 @@ class InProcessDispatch:
         return await self._broken(live, command, why)
 
     async def _broken(self, live: Live, command: Command, why: str) -> Report:
-        """What is reported of a command that broke: a call that could still be revoked has certainly not begun."""
+        """Revoke a command that broke and give its report: a call that could still be revoked has certainly not begun."""
         if isinstance(command, CallTool) and command.mutating and await self.revoke(live.run_id, command.id):
             return not_called(command, why)
         return report_of_broken(command, why)
 
     async def _called_off(self, work: _Work, live: Live, command: Command) -> Report | None:
-        """What is reported of a command that a halt called off; None where none did.
+        """Revoke a command that a halt called off and give its report; None where no halt did.
 
         What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
         nothing: the run pauses first, so that no person is asked about it before the halt is lifted.
@@ -424,7 +424,7 @@ class InProcessDispatch:
             _cut(work)
 
 
-async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
+async def _stop(task: "asyncio.Task[None]", live: Live) -> None:
     """Wait until something has ended that was told to stop, for as long as a caller waits for that."""
     await asyncio.wait([task], timeout=STOP_GRACE_S)
     if not task.done() and _log.hasHandlers():

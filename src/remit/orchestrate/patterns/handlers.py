@@ -34,7 +34,7 @@ PLAN_HANDLER_INVALID = "PLAN_HANDLER_INVALID"
 # A function of the user's own: of a Step, giving the Step with its output, or the output alone; perhaps awaited.
 StepFunction: TypeAlias = Callable[[Step], Any]
 # A function of a query, giving candidates or messages; perhaps awaited.
-Find: TypeAlias = Callable[[str], Any]
+FindEvidence: TypeAlias = Callable[[str], Any]
 # A function of a query and candidates, or of a RerankInput that has both, giving those that remain, best first; perhaps awaited.
 Rerank: TypeAlias = Callable[[str, Sequence[Candidate]], Any] | Callable[[RerankInput], Any]
 Tools: TypeAlias = Registry | Iterable[object]
@@ -144,7 +144,7 @@ class RetrieveHandler:
     What has a `find` gives candidates, with their sources and scores; what only has a `build` gives its messages.
     """
 
-    def __init__(self, provider: ContextProvider | CandidateFinder | Find | None) -> None:
+    def __init__(self, provider: ContextProvider | CandidateFinder | FindEvidence | None) -> None:
         _expect_part("retrieve", provider, ("find", "build"), "a context provider, or a function of the query")
         self.provider = provider
 

@@ -19,7 +19,7 @@ from remit.core.record import replace
 from remit.core.regex import regex
 from remit.core.schema.json_schema import compile_schema
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -105,7 +105,7 @@ def _plan(document: YamlDocument, path: Path, digest: str) -> PlanFile:
 
 
 def _policy(document: YamlDocument, block: Mapping[str, Any]) -> PlanPolicy:
-    place: Place = ("policy",)
+    place: ValuePath = ("policy",)
     policy = _typed(document, block_in(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
     try:
         check_policy(policy)
@@ -116,7 +116,7 @@ def _policy(document: YamlDocument, block: Mapping[str, Any]) -> PlanPolicy:
     return policy
 
 
-def _step(document: YamlDocument, value: Any, place: Place) -> Step:
+def _step(document: YamlDocument, value: Any, place: ValuePath) -> Step:
     block = block_in(document, value, _STEP_KEYS, place)
     for key in ("name", "type"):
         if key not in block:
@@ -144,7 +144,9 @@ def _documents(document: YamlDocument, block: Mapping[str, Any], base: Path) -> 
     if not 0 < len(entries) <= DOCUMENTS_MAX:
         message = f"documents has {len(entries)} entries; name 1 to {DOCUMENTS_MAX} folders or files"
         document.reject(YamlFault.VALUE_INVALID, message, ("documents",))
-    places: list[Place] = [("documents",) if entries is not given else ("documents", at) for at in range(len(entries))]
+    places: list[ValuePath] = [
+        ("documents",) if entries is not given else ("documents", at) for at in range(len(entries))
+    ]
     return tuple(_path(document, entry, place, base) for entry, place in zip(entries, places, strict=True))
 
 
@@ -158,7 +160,7 @@ def _named_file(document: YamlDocument, block: Mapping[str, Any], key: str, base
     return path
 
 
-def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
+def _path(document: YamlDocument, value: Any, place: ValuePath, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
         document.reject(
@@ -176,7 +178,7 @@ def _path(document: YamlDocument, value: Any, place: Place, base: Path) -> Path:
     return path
 
 
-def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: ValuePath) -> _Typed:
     try:
         return from_json(to_json(value), to)
     except ValueError as error:

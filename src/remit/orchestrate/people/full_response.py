@@ -74,11 +74,11 @@ class _Response:
 
     async def _with_children(self, response: SystemResponse, waiting: WaitingFor, state: RunState) -> SystemResponse:
         """The response with what held children ask: their parent waits for it, so its view must name the question."""
-        if not state.children.held:
+        if not state.children.waiting:
             return response
         asked: list[WaitingFor] = []
         paused: list[str] = []
-        for command_id in state.children.held:
+        for command_id in state.children.waiting:
             child = await self._load(state.children.runs[command_id])
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:

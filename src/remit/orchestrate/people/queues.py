@@ -30,7 +30,7 @@ from remit.core.run.person import check_person, is_among, look_alike
 from remit.core.run.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.run.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -75,7 +75,7 @@ def read_queues(path: Path) -> tuple[QueueLimits, ...]:
         raise RequestRejected(error.code, f"{path}: {error.message}", error.details) from None
 
 
-def _queue(document: YamlDocument, value: object, place: Place) -> QueueLimits:
+def _queue(document: YamlDocument, value: object, place: ValuePath) -> QueueLimits:
     said = block_in(document, value, (*_KINDS, _PEOPLE), place)
     if "name" not in said:
         document.reject(YamlFault.VALUE_INVALID, f"{spelled_place(place)} has no name; give it one", place)

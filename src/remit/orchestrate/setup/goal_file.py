@@ -12,7 +12,7 @@ from remit.core.clipped import clipped
 from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.limits.tools import ToolCategory
-from remit.core.schema.strict_yaml import Place, spelled_place
+from remit.core.schema.strict_yaml import ValuePath, spelled_place
 from remit.core.work.goal import PPM, Criterion, Goal, RequiredAction, TaskClass
 from remit.kernel.results.acceptance import GOAL_INVALID, check_goal
 from remit.orchestrate.boundaries.value_reader import MESSAGE_CHARS_MAX, ValueReader, values_in
@@ -72,7 +72,7 @@ def _goal(reader: ValueReader, said: object) -> Goal:
 def _criteria(reader: ValueReader, value: Any) -> tuple[Criterion, ...]:
     found: list[Criterion] = []
     for at, item in enumerate(reader.items(value, ("criteria",))):
-        place: Place = ("criteria", at)
+        place: ValuePath = ("criteria", at)
         block = reader.block(item, _CRITERION_KEYS, place)
         if "name" not in block:
             raise reader.refusal(place, f"{spelled_place(place)} has no 'name'; add it")
@@ -94,7 +94,7 @@ def _criteria(reader: ValueReader, value: Any) -> tuple[Criterion, ...]:
 def _actions(reader: ValueReader, value: Any) -> tuple[RequiredAction, ...]:
     found: list[RequiredAction] = []
     for at, item in enumerate(reader.items(value, ("required_actions",))):
-        place: Place = ("required_actions", at)
+        place: ValuePath = ("required_actions", at)
         block = {"tool": item} if isinstance(item, str) else reader.block(item, _ACTION_KEYS, place)
         tool = reader.text(block.get("tool"), (*place, "tool"))
         times = reader.whole(block.get("times_min", 1), (*place, "times_min"), 1, TIMES_MAX)

@@ -19,7 +19,7 @@ from remit.core.regex import regex
 from remit.core.run.lifecycle import LifecycleState, LoopState
 from remit.core.schema.json_text import NotJson, parse_json
 from remit.core.schema.strict_yaml import (
-    Place,
+    ValuePath,
     YamlDocument,
     YamlFault,
     block_in,
@@ -112,7 +112,7 @@ def _graph(document: YamlDocument) -> Graph:
 
 
 def _node_and_edges(document: YamlDocument, name: str, value: Any) -> tuple[Node, list[Edge]]:
-    place: Place = ("nodes", name)
+    place: ValuePath = ("nodes", name)
     block = block_in(document, value, _NODE_KEYS, place)
     ways = block.pop("edges", [])
     if not isinstance(ways, list):
@@ -131,7 +131,7 @@ def _node_and_edges(document: YamlDocument, name: str, value: Any) -> tuple[Node
     return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
 
 
-def _ask(document: YamlDocument, value: Any, place: Place) -> dict[str, Any]:
+def _ask(document: YamlDocument, value: Any, place: ValuePath) -> dict[str, Any]:
     """An ask, whose schema may be written as the mapping that it is."""
     block = block_in(document, value, _ASK_KEYS, place)
     if isinstance(block.get("schema"), dict):
@@ -151,7 +151,7 @@ def _ask(document: YamlDocument, value: Any, place: Place) -> dict[str, Any]:
     return block
 
 
-def _edge(document: YamlDocument, source: str, value: Any, place: Place) -> Edge:
+def _edge(document: YamlDocument, source: str, value: Any, place: ValuePath) -> Edge:
     if isinstance(value, str):
         value = {"to": value}  # A bare name is an unconditional edge to it.
     block = block_in(document, value, _EDGE_KEYS, place)
@@ -163,7 +163,7 @@ def _edge(document: YamlDocument, source: str, value: Any, place: Place) -> Edge
     return _typed(document, {**fields, "source": source}, Edge, place)
 
 
-def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+def _typed(document: YamlDocument, value: dict[str, Any], to: type[_Typed], place: ValuePath) -> _Typed:
     try:
         return msgspec.convert(value, to)
     except msgspec.ValidationError as error:

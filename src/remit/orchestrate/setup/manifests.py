@@ -179,7 +179,7 @@ def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
 
 def _with_grammar(request: SystemRequest, principal: Principal) -> SystemRequest:
     """The request with the text of its grammar, where it names a file. A name that a principal gives has nothing read."""
-    # What is no request, or has no contract, is refused by what looks at all of it.
+    # A request or a contract of another type is refused by `check_request`, which looks at all fields.
     named: object = getattr(getattr(request, "output", None), "grammar", None)
     if not isinstance(named, Path) and not names_grammar_file(named):
         return request

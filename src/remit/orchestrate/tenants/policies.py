@@ -94,7 +94,7 @@ class Policies:
 
 
 def _as_given(said: object) -> Any:
-    """What a function gave, a boundary as its types read it; what would have to be awaited is closed, and is none."""
+    """Read what a function gave as a boundary; a coroutine is closed, and is none."""
     if inspect.iscoroutine(said):
         said.close()
     return declared_boundary(said) if isinstance(said, Boundary) else said

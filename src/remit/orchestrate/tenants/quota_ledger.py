@@ -170,7 +170,7 @@ class Quotas:
     async def _looked_up(
         self, tenant_id: str, quotas: tuple[Quota, ...]
     ) -> tuple[tuple[Limit, ...], Sequence[Committed]]:
-        """What holds for a tenant now, and what counts against it."""
+        """Count the runs of a tenant that are not counted yet; gives its limits and what counts against them."""
         at_ms = self._clock.now_ms()
         if quotas and tenant_id not in self._counted:
             from_ms = min(period_start_ms(quota.period, at_ms) for quota in quotas)

@@ -92,7 +92,7 @@ class ErrandWorker:
         self._calls: dict[str, _Call] = {}
 
     async def claim(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that is performed here may begin; asked just before."""
+        """Claim a call that is performed here, just before it begins; False where it may not."""
         call = _CALL.get()
         assert (call.name.run_id, call.name.command_id) == (run_id, command_id), "a performer claims what it was given"
         found = await self._claims.claim(run_id, command_id, by=call.by, attempt=call.claim)
@@ -229,7 +229,7 @@ class ErrandWorker:
         return errand
 
     async def _is_over(self, errand: Errand, call: "_Call") -> bool:
-        """Whether an errand that comes again need not or must not be performed again."""
+        """Report an errand as lost that must not be performed again; True for it, and for one that is reported already."""
         name = call.name
         if await self._queue.is_reported(name, call.lane, call.claim):
             return True

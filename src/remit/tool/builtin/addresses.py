@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
 
-Address: TypeAlias = IPv4Address | IPv6Address
+IpAddress: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 # Everything in IPv4 that is not public: the registry of special purposes, multicast, and what is reserved.
@@ -58,7 +58,7 @@ CLOSED_V6 = tuple(
 _ISATAP_MARKS = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether an address is one of the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in CLOSED_V4)
@@ -67,7 +67,7 @@ def is_public(address: Address) -> bool:
     return (int(address) >> 32) & 0xFFFF_FFFF not in _ISATAP_MARKS
 
 
-def is_own_address(address: Address) -> bool:
+def is_own_address(address: IpAddress) -> bool:
     """Whether an address belongs to this machine: only then can a socket be bound to it."""
     family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     try:
@@ -78,7 +78,7 @@ def is_own_address(address: Address) -> bool:
     return True
 
 
-def is_reachable(address: Address, allowed: Sequence[Network] = ()) -> bool:
+def is_reachable(address: IpAddress, allowed: Sequence[Network] = ()) -> bool:
     """Whether a tool may connect to an address: a public one of others, or one that the operator allowed in Python."""
     if any(address.version == network.version and address in network for network in allowed):
         return True

@@ -20,7 +20,7 @@ from remit.tool.builtin.quantities import (
     CALCULATOR_TOO_LARGE,
     CONSTANTS,
     FUNCTIONS,
-    Number,
+    PlainNumber,
     applied_function,
     combined,
     exact,
@@ -60,7 +60,7 @@ class _Token(NamedTuple):
     text: str
 
 
-def evaluate(expression: str) -> Number:
+def evaluate(expression: str) -> PlainNumber:
     """What an expression comes to: a fraction where that is exact, a float elsewhere."""
     if len(expression) > EXPRESSION_CHARS_MAX:
         problem = (
@@ -119,20 +119,20 @@ class _Reader:
         """The sign that stands here, taken, if it is one of these."""
         return self._take().text if self.next.text in signs else _END
 
-    def sum(self, depth: int) -> Number:
+    def sum(self, depth: int) -> PlainNumber:
         """Terms joined by + and -."""
         value = self._product(depth)
         while sign := self._took("+", "-"):
             value = combined(sign, value, self._product(depth))
         return value
 
-    def _product(self, depth: int) -> Number:
+    def _product(self, depth: int) -> PlainNumber:
         value = self._signed(depth)
         while sign := self._took("*", "/", "//", "%"):
             value = combined(sign, value, self._signed(depth))
         return value
 
-    def _signed(self, depth: int) -> Number:
+    def _signed(self, depth: int) -> PlainNumber:
         deeper = _deeper(depth)
         match self._took("+", "-"):
             case "-":
@@ -142,7 +142,7 @@ class _Reader:
         base = self._atom(deeper)
         return power(base, self._signed(deeper)) if self._took("**") else base
 
-    def _atom(self, depth: int) -> Number:
+    def _atom(self, depth: int) -> PlainNumber:
         token = self._take()
         match token.kind:
             case "number":
@@ -156,7 +156,7 @@ class _Reader:
         what = "the expression ends" if token.kind == "end" else f"{quoted_value(token.text)} stands"
         raise syntax(f"{what} where a number, a name or '(' was expected")
 
-    def _named(self, name: str, depth: int) -> Number:
+    def _named(self, name: str, depth: int) -> PlainNumber:
         if name in CONSTANTS:
             return CONSTANTS[name]
         function = FUNCTIONS.get(name)
@@ -167,7 +167,7 @@ class _Reader:
             raise syntax(f"{name} is a function; write {name}(...)")
         return applied_function(name, function, self._arguments(depth))
 
-    def _arguments(self, depth: int) -> list[Number]:
+    def _arguments(self, depth: int) -> list[PlainNumber]:
         if self._took(")"):
             return []
         values = [self.sum(depth)]
@@ -231,7 +231,7 @@ def calculated(expression: str) -> Calculated:
     return _shown(evaluate(expression))
 
 
-def _shown(value: Number) -> Calculated:
+def _shown(value: PlainNumber) -> Calculated:
     if isinstance(value, Fraction):
         if value.denominator == 1:
             return Calculated(str(value.numerator), is_exact=True)

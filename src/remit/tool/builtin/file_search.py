@@ -56,7 +56,7 @@ class Search:
         self._is_complete = True
 
     def under(self, folder: str) -> FoundLines:
-        """What is found in this folder and below."""
+        """Search this folder and those below."""
         for path in self._paths(folder):
             self._token.raise_if_cancelled()
             self._is_complete = self._files < SEARCHED_FILES_MAX and self._bytes < SEARCHED_BYTES_MAX

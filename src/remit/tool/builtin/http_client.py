@@ -22,7 +22,7 @@ from ipaddress import ip_address
 from time import monotonic
 from typing import Any, NamedTuple
 
-from remit.tool.builtin.addresses import Address, Network, is_reachable
+from remit.tool.builtin.addresses import IpAddress, Network, is_reachable
 from remit.tool.builtin.refusal import ToolRefused, quoted_value
 from remit.tool.builtin.targets import Target, refused_host
 from remit.tool.call.cancel_token import CancelToken
@@ -128,7 +128,7 @@ def fetched(target: Target, reach: Reach, deadline: Deadline) -> HttpAnswer:
 
 
 def exchanged(
-    exchange: HttpRequest, addresses: Sequence[Address], deadline: Deadline, trust: ssl.SSLContext | None = None
+    exchange: HttpRequest, addresses: Sequence[IpAddress], deadline: Deadline, trust: ssl.SSLContext | None = None
 ) -> HttpAnswer:
     """Send a request to one of these addresses, and read what comes back."""
     target = exchange.target
@@ -142,7 +142,7 @@ def exchanged(
         return _answer(connection, exchange, deadline)
 
 
-def checked_addresses(target: Target, networks: Sequence[Network], deadline: Deadline) -> list[Address]:
+def checked_addresses(target: Target, networks: Sequence[Network], deadline: Deadline) -> list[IpAddress]:
     """Every address of the host, if each of them may be reached; one that may not spoils them all."""
     found = resolved(target, deadline)
     if not all(is_reachable(address, networks) for address in found):
@@ -150,7 +150,7 @@ def checked_addresses(target: Target, networks: Sequence[Network], deadline: Dea
     return found[:ADDRESSES_MAX]
 
 
-def resolved(target: Target, deadline: Deadline) -> list[Address]:
+def resolved(target: Target, deadline: Deadline) -> list[IpAddress]:
     """Every address that the host has, whatever it leads to."""
     # A look-up cannot be interrupted, so it has a thread of its own, which is left behind if it takes too long.
     look_up = partial(socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
@@ -179,7 +179,7 @@ def _resolvers(pid: int) -> Threads:
 
 
 @contextmanager
-def _connected(target: Target, addresses: Sequence[Address], deadline: Deadline) -> Iterator[socket.socket]:
+def _connected(target: Target, addresses: Sequence[IpAddress], deadline: Deadline) -> Iterator[socket.socket]:
     """A connection to the first of these addresses that takes one."""
     for address in addresses:
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6

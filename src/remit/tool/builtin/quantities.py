@@ -25,10 +25,10 @@ ROUND_PLACES_MAX = 100
 # As many as min() and max() may be given; the length of an expression allows no more.
 VALUES_MAX = 500
 
-Number: TypeAlias = Fraction | float
+PlainNumber: TypeAlias = Fraction | float
 
 
-def combined(sign: str, left: Number, right: Number) -> Number:
+def combined(sign: str, left: PlainNumber, right: PlainNumber) -> PlainNumber:
     """Two numbers joined by a sign; exact where both are."""
     if sign in ("/", "//", "%") and right == 0:
         raise _undefined(f"division by zero in {quoted_value(sign)}; the divisor must not be 0")
@@ -48,7 +48,7 @@ _OPERATORS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def power(base: Number, exponent: Number) -> Number:
+def power(base: PlainNumber, exponent: PlainNumber) -> PlainNumber:
     """A base to an exponent, measured before it is calculated."""
     if base == 0 and exponent < 0:
         raise _undefined("0 to a negative power divides by zero; use another base")
@@ -70,7 +70,7 @@ def _whole_power(base: Fraction, exponent: int) -> Fraction:
     return exact(base**exponent)
 
 
-def _root(value: Number) -> Number:
+def _root(value: PlainNumber) -> PlainNumber:
     if value < 0:
         raise _undefined("the root of a negative number is no real number")
     if isinstance(value, Fraction):
@@ -88,7 +88,7 @@ def exact(value: Fraction) -> Fraction:
     return value
 
 
-def _float(value: Number) -> float:
+def _float(value: PlainNumber) -> float:
     return _guarded(lambda: float(value))
 
 
@@ -110,7 +110,7 @@ def _guarded(calculate: Callable[[], float]) -> float:
         raise _undefined("it is not defined there, or divides by what is as good as 0; use another value") from None
 
 
-def applied_function(name: str, function: "Function", values: list[Number]) -> Number:
+def applied_function(name: str, function: "Function", values: list[PlainNumber]) -> PlainNumber:
     """What a function makes of its values."""
     if not function.least <= len(values) <= function.most:
         wanted = f"{function.least}" if function.least == function.most else f"{function.least} to {function.most}"
@@ -122,7 +122,7 @@ def applied_function(name: str, function: "Function", values: list[Number]) -> N
 class Function(NamedTuple):
     """A function of the calculator, and how many values it takes."""
 
-    apply: Callable[..., Number]
+    apply: Callable[..., PlainNumber]
     least: int = 1
     most: int = 1
 
@@ -131,7 +131,7 @@ def _real(function: Callable[[float], float]) -> Function:
     return Function(lambda value: _guarded(lambda: function(_float(value))))
 
 
-def _log(value: Number, base: Number | None = None) -> float:
+def _log(value: PlainNumber, base: PlainNumber | None = None) -> float:
     if base is None:
         return _guarded(lambda: math.log(_float(value)))
     if base == 1:
@@ -139,7 +139,7 @@ def _log(value: Number, base: Number | None = None) -> float:
     return _guarded(lambda: math.log(_float(value), _float(base)))
 
 
-def _rounded(value: Number, places: Number = Fraction(0)) -> Fraction:
+def _rounded(value: PlainNumber, places: PlainNumber = Fraction(0)) -> Fraction:
     """Rounded as people do it: halves go away from zero."""
     if places != int(places) or not -ROUND_PLACES_MAX <= places <= ROUND_PLACES_MAX:
         raise _undefined(f"round takes a whole number of places from -{ROUND_PLACES_MAX} to {ROUND_PLACES_MAX}")
@@ -150,15 +150,15 @@ def _rounded(value: Number, places: Number = Fraction(0)) -> Fraction:
     return -rounded if meant < 0 else rounded
 
 
-def _least(*values: Number) -> Number:
+def _least(*values: PlainNumber) -> PlainNumber:
     return min(values)
 
 
-def _greatest(*values: Number) -> Number:
+def _greatest(*values: PlainNumber) -> PlainNumber:
     return max(values)
 
 
-CONSTANTS: Mapping[str, Number] = {"pi": math.pi, "e": math.e}
+CONSTANTS: Mapping[str, PlainNumber] = {"pi": math.pi, "e": math.e}
 FUNCTIONS: Mapping[str, Function] = {
     "sqrt": Function(_root),
     "abs": Function(abs),

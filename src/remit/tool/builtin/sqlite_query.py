@@ -94,7 +94,7 @@ def sqlite_tools(file: Path) -> tuple[Tool, ...]:
 
 
 def child_answer(job: dict[str, str], token: CancelToken, *, child_ms_max: int = CHILD_MS_MAX) -> dict[str, Any]:
-    """What the child answers to a job; raises ToolRefused when that is a refusal, or nothing at all."""
+    """Run a job in a child process and give its answer; raises ToolRefused for a refusal, and where none comes."""
     ends_s = monotonic() + child_ms_max / 1000
     _wait_for_a_slot(token, ends_s)
     try:

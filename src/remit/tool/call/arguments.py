@@ -106,7 +106,7 @@ def call_function(
 
 
 def result_text(tool: Tool, value: Any) -> Performed:
-    """What a function returned, as the text of its result."""
+    """Write what a function returned as the text of its result; a coroutine is closed and refused."""
     if type(value) is str and tool.signature.returns_text:
         # Of a text that was declared as such, nothing is left to be checked but its size.
         return Performed(_bounded(value))

@@ -67,7 +67,7 @@ class Permit:
 
 
 # Raises where a call may not begin any more; it is told whether the call had to wait. Gives leave that may go stale, or None.
-Gate: TypeAlias = Callable[[bool], Awaitable[Permit | None]]
+PermitGate: TypeAlias = Callable[[bool], Awaitable[Permit | None]]
 
 
 class Attempt:
@@ -95,7 +95,7 @@ class Attempt:
         arguments: JsonObject | str,
         key: str,
         vault: Vault = NO_SECRETS,
-        gate: Gate | None = None,
+        gate: PermitGate | None = None,
         metadata: Mapping[str, Any] = NO_METADATA,
     ) -> None:
         self.tool = tool
@@ -135,7 +135,7 @@ class Attempt:
         return late.result() if late is not None and late.done() and not late.cancelled() else None
 
     def left(self) -> "asyncio.Future[Performed | ToolFault | None] | None":
-        """What has the outcome of a call that is not awaited any more, or will; None where there is none to come."""
+        """Give the future of a call that is not awaited any more, made here where it is done; None where no outcome comes."""
         if self.late is None and self.said is not None:
             self.late = asyncio.get_running_loop().create_future()
             self.late.set_result(self.said)

@@ -41,7 +41,7 @@ else:
     P, R = ParamSpec("P"), TypeVar("R")
 
 
-Function: TypeAlias = Callable[..., Any]
+ToolFunction: TypeAlias = Callable[..., Any]
 Companions: TypeAlias = tuple[Available | None, Verify | None, Reconcile | None]
 
 
@@ -100,11 +100,13 @@ def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 def tool(**declared: Unpack[Declared]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
-def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> Tool | Callable[[Function], Tool]:
+def tool(
+    function: ToolFunction | None = None, /, **declared: Unpack[Declared]
+) -> Tool | Callable[[ToolFunction], Tool]:
     """Make a tool of a typed function: bare, or with what it declares of its effects, limits and values."""
     check_known(declared)
 
-    def declare(function: Function) -> Tool:
+    def declare(function: ToolFunction) -> Tool:
         name = str(declared.get("name") or getattr(function, "__name__", type(function).__name__))
         companions = (declared.get("available"), declared.get("verify"), declared.get("reconcile"))
         _check_companions(name, *companions)
@@ -125,7 +127,7 @@ def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> T
 
 
 def _declared(
-    function: Function,
+    function: ToolFunction,
     definition: ToolDefinition,
     signature: Signature,
     companions: Companions,
@@ -157,7 +159,7 @@ def _check_companions(
     _check_takes(name, "reconcile", reconcile, (1, 2), "the key, or the key and the arguments")
 
 
-def _check_takes(name: str, option: str, function: Function | None, counts: tuple[int, ...], what: str) -> None:
+def _check_takes(name: str, option: str, function: ToolFunction | None, counts: tuple[int, ...], what: str) -> None:
     if function is None:
         return
     if not callable(function):
@@ -166,7 +168,7 @@ def _check_takes(name: str, option: str, function: Function | None, counts: tupl
         raise invalid_definition(name, f"{option} must take {what}, by position; its signature is another")
 
 
-def takes(function: Function, count: int) -> bool:
+def takes(function: ToolFunction, count: int) -> bool:
     """Whether a function can be called with so many values by position."""
     try:
         inspect.signature(function).bind(*range(count))

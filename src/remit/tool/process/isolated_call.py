@@ -129,7 +129,7 @@ def call_isolated(
     ended = process.returncode
     if tool.sandbox and ended > SIGNALLED:
         ended = SIGNALLED - ended
-    return _outcome(frame, ended, listener.printed(lent.vault.redactor.redacted), leash)
+    return _outcome(frame, ended, listener.printed(lent.vault.masker.masked), leash)
 
 
 def _listened_to(tool: Tool, leash: Leash, lent: Lent) -> "tuple[subprocess.Popen[bytes], int]":
@@ -221,10 +221,10 @@ class _Listener:
         """Whether more came than may come."""
         return self._bytes_left < 0
 
-    def printed(self, redact: Callable[[str], str]) -> str:
-        """What was printed, errors last. Each is redacted for itself, since each may have been cut."""
+    def printed(self, mask: Callable[[str], str]) -> str:
+        """What was printed, errors last. Each is masked for itself, since each may have been cut."""
         texts = [text.decode(errors="replace").strip() for text in self._texts.values() if text.strip()]
-        return "\n".join(redact(text) for text in texts)
+        return "\n".join(mask(text) for text in texts)
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
         """Read what is there already. A process that still holds the pipes is not waited for."""

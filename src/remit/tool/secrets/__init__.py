@@ -1,1 +1,1 @@
-"""Secrets that tools are given by name, and their redaction."""
+"""Secrets that tools are given by name, and their masks in texts."""

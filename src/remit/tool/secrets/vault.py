@@ -30,9 +30,9 @@ from remit.core.run.person import REQUEST_ID_SECRET
 from remit.core.schema.json_text import KeyRepeated, NotJson, parse_json, place_in
 from remit.tool.call.outcomes import ToolFault
 from remit.tool.call.threads import in_thread
-from remit.tool.secrets.redaction import Redactor
 from remit.tool.secrets.revocations import SECRET_REVOKED, Revocations
 from remit.tool.secrets.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
+from remit.tool.secrets.secret_masks import Masker
 
 SECRETS_NOT_PRIVATE = "SECRETS_NOT_PRIVATE"
 SECRETS_UNREADABLE = "SECRETS_UNREADABLE"
@@ -114,7 +114,7 @@ def wall_ms() -> int:
 class Vault:
     """Secrets by name. `inherited` is the environment for processes of tools, where it must differ from this one's."""
 
-    __slots__ = ("_held", "_locks", "_now_ms", "_revocations", "_revoked", "_values", "inherited", "redactor")
+    __slots__ = ("_held", "_locks", "_now_ms", "_revocations", "_revoked", "_values", "inherited", "masker")
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Vault:
         self._now_ms = now_ms
         self._revocations = revocations
         self.inherited = inherited
-        self.redactor = Redactor()
+        self.masker = Masker()
         for name, held in self._held.items():
             self._remember(name, held)
         for name in self._held:
@@ -173,7 +173,7 @@ class Vault:
 
     def check_name(self, field: str, name: str) -> None:
         """Refuse a name in which a value stands, in whatever form: names are kept in clear."""
-        if secret := self.redactor.value_in(name):
+        if secret := self.masker.value_in(name):
             message = (
                 f"{field} holds the value of the secret {secret!r}, and names are kept in clear; give another name, and renew "
                 "that secret"
@@ -262,7 +262,7 @@ class Vault:
             return
         values = [value for value in self._values[name] if value != held.value.reveal()]
         self._values[name] = [*values[1 - VALUES_KEPT_MAX :], held.value.reveal()]
-        self.redactor = Redactor((key, value) for key, known in self._values.items() for value in known)
+        self.masker = Masker((key, value) for key, known in self._values.items() for value in known)
 
 
 async def _awaited(given: Any) -> Any:

@@ -121,7 +121,7 @@ def test_a_child_that_waited_and_ended_or_was_lost_holds_its_parent_no_longer(is
     child = run.open(StartChild)[0]
     run.take(arrivals.ChildSuspended(child.id, Ending.CONFIRM_REQUIRED))
     run.take(arrivals.ChildLost(child.id)) if is_lost else run.heard_from_child()
-    assert run.state.children.held == {}
+    assert run.state.children.waiting == {}
     assert waiting_for(run.state) is None
 
 
@@ -129,7 +129,7 @@ def test_the_ending_of_a_parent_forgets_that_a_child_waits() -> None:
     run = fan(1)
     run.take(arrivals.ChildSuspended(run.open(StartChild)[0].id, Ending.CONFIRM_REQUIRED))
     run.take(arrivals.CancelRequested("ada"))
-    assert (run.state.children.held, waiting_for(run.state)) == ({}, None)
+    assert (run.state.children.waiting, waiting_for(run.state)) == ({}, None)
     assert [order.run_id for order in run.now(CancelCommand)] == [derived_id("run", "0.3")]
 
 

@@ -33,7 +33,7 @@ from remit.core.limits.queue import QUEUE_MARK
 from remit.core.limits.tools import Effect
 from remit.core.record import replace
 from remit.core.run.manifest import MANIFEST_INVALID, Host, Manifest
-from remit.orchestrate.guard.guarded_run import HOST_GRAPH
+from remit.orchestrate.guard.begin_run import HOST_GRAPH
 from tests.unit.kernel.builders import Run, bound, lawful, manifest_of, wants
 
 OPEN = Boundary("open", approval_effects=(), budget=Budget(side_effects=9, tool_calls=9))

@@ -41,7 +41,7 @@ def is_attended(terminal: Terminal) -> bool:
     return terminal.is_live and terminal.is_watched and sys.stdin is not None and sys.stdin.isatty()
 
 
-async def attended(
+async def attend(
     terminal: Terminal, system: "System", response: SystemResponse, narrator: Narrator, *, by: str, is_full: bool
 ) -> Attended:
     """A run once the person at its terminal, if there is one, has answered what it asks or left it open."""

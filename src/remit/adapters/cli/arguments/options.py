@@ -80,7 +80,7 @@ LOCAL = "local"
 RunName: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
 ]
-Full: TypeAlias = Annotated[
+FullOption: TypeAlias = Annotated[
     bool, Parameter(help="Show all that is known of what is asked; without it four lines of each question.")
 ]
 ByWhom: TypeAlias = Annotated[

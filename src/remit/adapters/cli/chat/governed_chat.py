@@ -161,7 +161,7 @@ class ChatTerms:
         return bool((await self.system.archive.find(run_id)).ending)
 
     async def _shown(self, work: Coroutine[Any, Any, SystemResponse]) -> SystemResponse:
-        """What becomes of some work, while how far it is hangs below the text."""
+        """Wait for the response of an exchange, and show below the text how far it is."""
         self.narrator.progress.begin()
         try:
             with shown_while_loading(self.narrator.progress.loading):

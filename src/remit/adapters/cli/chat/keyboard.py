@@ -76,7 +76,7 @@ class Keyboard:
                 self._history.chmod(_OWNER_ONLY)
 
     def message(self) -> str | None:
-        """What the person says next, of one line or several; None when there is nothing more to come."""
+        """Read the next message of the person, of one line or several; None when no more comes."""
         lines: list[str] = []
         # A user who types while an answer comes says one thing after the other; only a paste is one thing.
         prompt, is_ahead = PROMPT, _has_more(0)

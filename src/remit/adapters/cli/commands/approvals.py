@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.arguments.options import COMMON, CommonOptions, Full
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, FullOption
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.screen.colours import SET_IN, print_lines, wrapped_lines
 from remit.adapters.cli.screen.packet_lines import VALUE_CHARS_MAX, asked_lines
@@ -20,7 +20,7 @@ def approvals(
     ] = "",
     /,
     *,
-    full: Full = False,
+    full: FullOption = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.answers.packet_answers import PacketAnswer, PacketName, PacketVersion, give_answer
 from remit.adapters.cli.arguments.inputs import arguments_from, object_in_option, wrong_usage
-from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, FullOption, keyboard_user
 from remit.adapters.cli.screen.terminal import Terminal
 from remit.core.clipped import SHOWN_CHARS_MAX
 from remit.core.record import JsonObject
@@ -37,7 +37,7 @@ def approve(
     text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
     reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
-    full: Full = False,
+    full: FullOption = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

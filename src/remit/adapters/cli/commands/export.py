@@ -76,17 +76,17 @@ def bring(
         expect_did(key)
 
     async def take() -> None:
-        from remit.assemble_wire import imported_run, restored
+        from remit.assemble_wire import import_export, restore_store
 
         for file in files:
             if is_folder(file):
-                copied = await restored(common.settings(), file)
+                copied = await restore_store(common.settings(), file)
                 if terminal.is_json:
                     terminal.values(copied)
                 else:
                     terminal.line(f"{copied.runs} runs of {file} are here, {copied.turns} turns were written")
                 continue
-            run_id, turns, is_over = await imported_run(common.settings(), lines_in(file), key=key)
+            run_id, turns, is_over = await import_export(common.settings(), lines_in(file), key=key)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "turns": turns})
             else:

@@ -90,7 +90,7 @@ async def _lines(stream: BinaryIO, bytes_max: int) -> AsyncIterator[tuple[bytes,
 
 
 async def _read(loop: asyncio.AbstractEventLoop, descriptor: int) -> bytes:
-    """What a pipe holds once it holds anything; nothing once it is closed. Others may work meanwhile."""
+    """Wait until a pipe holds bytes and read them; empty once it is closed. Other tasks run meanwhile."""
     is_readable = loop.create_future()
 
     def wake() -> None:

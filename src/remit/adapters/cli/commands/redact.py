@@ -47,7 +47,7 @@ def redact(
             vault = vault_for(settings)
         if vault is not None:
             vault.check_name("by", who)
-        reason = why if vault is None else vault.redactor.redacted(why)
+        reason = why if vault is None else vault.masker.masked(why)
         system = system_on(reopened_store(settings))
         try:
             run_id = (await system.archive.find(run)).run_id

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.answers.attendance import attended
+from remit.adapters.cli.answers.attendance import attend
 from remit.adapters.cli.answers.signal_delivery import at_rest, deliver, signal_from
 from remit.adapters.cli.arguments.inputs import wrong_usage
-from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, Full, keyboard_user
+from remit.adapters.cli.arguments.options import COMMON, ByWhom, CommonOptions, FullOption, keyboard_user
 from remit.adapters.cli.commands.runs import asked_in
 from remit.adapters.cli.screen.narration import Narrator, narrated
 from remit.adapters.cli.screen.step_lines import RunTeller, answer_with_steps, caught_up
@@ -39,7 +39,7 @@ def resume(
         ),
     ] = False,
     by: ByWhom = "",
-    full: Full = False,
+    full: FullOption = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
@@ -56,12 +56,12 @@ def resume(
             if every:
                 return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
-            resumed, teller = await _resumed(system, terminal, narrator, accepts)
+            resumed, teller = await _resume(system, terminal, narrator, accepts)
             if (await system.state_of(narrator.run_id)).place.paused:
                 # A user who names a run wants it to go on; it may have been paused by a no, which loads nothing.
                 await deliver(system, signal_from(by or keyboard_user(), Signal.RESUME, narrator.run_id, {}))
                 resumed = await at_rest(system, narrator.run_id)
-            response, left = await attended(terminal, system, resumed, narrator, by=by or keyboard_user(), is_full=full)
+            response, left = await attend(terminal, system, resumed, narrator, by=by or keyboard_user(), is_full=full)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=full, seen=left
             )
@@ -80,7 +80,7 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
         terminal.remark(f"run {entry.run_id} ({place} of {len(entries)}): {asked}")
         narrator.run_id = entry.run_id
         try:
-            response, teller = await _resumed(system, terminal, narrator, accepts)
+            response, teller = await _resume(system, terminal, narrator, accepts)
         except RunHeld:
             terminal.remark(f"run {entry.run_id} is driven by another process")
         except RemitError as error:
@@ -112,7 +112,7 @@ def _summary(count: int, codes: Sequence[int]) -> str:
     return f"{count} open run{'' if count == 1 else 's'}: {', '.join(said)}"
 
 
-async def _resumed(
+async def _resume(
     system: "System", terminal: Terminal, narrator: Narrator, accepts: str
 ) -> tuple[SystemResponse, RunTeller]:
     """A run at its next rest, and who told of it; changed code is accepted in the name that is given."""

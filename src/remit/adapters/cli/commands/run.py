@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.answers.attendance import attended
+from remit.adapters.cli.answers.attendance import attend
 from remit.adapters.cli.arguments.inputs import (
     boundary_given,
     budget_from,
@@ -20,7 +20,7 @@ from remit.adapters.cli.arguments.options import (
     LOCAL,
     NO_SAMPLING,
     CommonOptions,
-    Full,
+    FullOption,
     RoleName,
     SamplingOptions,
     keyboard_user,
@@ -124,7 +124,7 @@ def run(
         str, Parameter(converter=person_said, help="For whom it runs; without it the user of the operating system.")
     ] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
-    full: Full = False,
+    full: FullOption = False,
     told: ToldOptions = NOTHING_TOLD,
     sampling: SamplingOptions = NO_SAMPLING,
     pattern: PatternOptions = NO_OPTIONS,
@@ -175,7 +175,7 @@ def _played(
         kit, terms = ready()
         async with opened_system(common.settings(), watcher=narrator) as system:
             begun = await system.run(request, kit, terms)
-            response, left = await attended(terminal, system, begun, narrator, by=keyboard_user(), is_full=is_full)
+            response, left = await attend(terminal, system, begun, narrator, by=keyboard_user(), is_full=is_full)
             return await answer_with_steps(
                 terminal, system, response, teller, said=narrator.shown, is_full=is_full, seen=left
             )

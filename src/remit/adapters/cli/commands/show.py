@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from remit.adapters.cli.arguments.inputs import wrong_usage
-from remit.adapters.cli.arguments.options import COMMON, CommonOptions, Full, RunName, whole_number
+from remit.adapters.cli.arguments.options import COMMON, CommonOptions, FullOption, RunName, whole_number
 from remit.adapters.cli.event_loop import in_loop
 from remit.adapters.cli.screen.colours import Ink, columns_of, print_lines, wrapped_lines
 from remit.adapters.cli.screen.glance import glance_at, glance_lines, glance_values
@@ -27,7 +27,7 @@ def show(
     turn: Annotated[
         int | None, Parameter(converter=whole_number, help="Only this turn, with everything it holds.")
     ] = None,
-    full: Full = False,
+    full: FullOption = False,
     common: CommonOptions = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:

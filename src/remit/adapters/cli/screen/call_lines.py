@@ -35,7 +35,7 @@ class CallTeller:
         self._reading = Reading()
 
     def lines(self, turn: Turn) -> Iterator[Line]:
-        """What a turn says about calls: first what came back, then what was decided."""
+        """Take in a turn and give its lines about calls: first what came back, then what was decided."""
         if turn.seq != self._reading.turns:
             self._reading = Reading()  # Of another run.
         facts = self._reading.take(turn)

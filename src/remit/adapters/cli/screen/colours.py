@@ -34,8 +34,8 @@ class Ink(StrEnum):
     NAME = "36"
 
 
-Piece: TypeAlias = tuple[str, Ink]
-Line: TypeAlias = Sequence[Piece]
+InkedText: TypeAlias = tuple[str, Ink]
+Line: TypeAlias = Sequence[InkedText]
 
 
 def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
@@ -58,7 +58,7 @@ def remark_line(terminal: Terminal, line: Line) -> None:
 
 def flowed(line: Line, columns: int, indent: int) -> Iterator[Line]:
     """A line on as many rows as it takes, each of so many cells, wrapped between words; those that follow are set in."""
-    row: list[Piece] = []
+    row: list[InkedText] = []
     used, width = 0, max(columns - indent, _WORDS_MIN)
     for text, ink in line:
         is_command = text.startswith(COMMAND)

@@ -20,7 +20,7 @@ from remit.core.run.lifecycle import LoopState
 from remit.core.run.manifest import Manifest
 from remit.core.work.goal import PPM
 from remit.core.work.plan import PlanTrace
-from remit.observe.places import percent
+from remit.observe.node_names import percent
 from remit.observe.plain import by_whom, printable_line
 from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, PerformedStep
 from remit.observe.views.explain import Explanation, RunStanding

@@ -83,7 +83,7 @@ class Narrator:
             self.progress.show()
 
     def restarted(self, run_id: str) -> None:
-        """What the model said since the last turn is void."""
+        """Forget what the model said since the last turn, and say that it is void."""
         if run_id == self.run_id and self._saying:
             self._terminal.end_piece()
             self._terminal.remark("the model is asked again; what it said since the last step is void")

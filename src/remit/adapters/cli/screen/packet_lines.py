@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 
-from remit.adapters.cli.screen.colours import Ink, Line, Piece
+from remit.adapters.cli.screen.colours import Ink, InkedText, Line
 from remit.adapters.cli.screen.response_lines import LINE_CHARS_MAX, time_text
 from remit.adapters.cli.screen.terminal import json_line
 from remit.core.limits.authority import ValueOrigin
@@ -182,7 +182,7 @@ def _values(asked: Approval, value_chars_max: int) -> Line:
     """Where each value comes from, what nothing supplies first."""
     origins = sorted(asked.origins, key=_is_supplied)
     shown = origins[:ORIGINS_MAX] if value_chars_max else origins
-    pieces: list[Piece] = [(f"{_INDENT}values: ", Ink.FAINT)]
+    pieces: list[InkedText] = [(f"{_INDENT}values: ", Ink.FAINT)]
     for place, origin in enumerate(shown):
         pieces += [("; " if place else "", Ink.FAINT), *_origin(origin, asked.objection)]
     if len(shown) < len(origins):
@@ -251,7 +251,7 @@ def _cut(text: str, chars_max: int) -> str:
 
 
 def _rest(asked: Approval, chars_max: int) -> Line:
-    """Where all of a question can be seen of which something was cut."""
+    """The command that shows a question in full, where its text was cut."""
     texts = [json_line(value) for value in (*([asked.answer] if asked.answer else []), *asked.arguments.values())]
     is_cut = chars_max > 0 and (len(asked.question) > NOTE_CHARS_MAX or any(len(text) > chars_max for text in texts))
     return ((f"  all of it: remit approvals {asked.id}", Ink.FAINT),) if is_cut else ()

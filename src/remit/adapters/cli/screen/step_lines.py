@@ -28,7 +28,7 @@ from remit.core.work.graph import Graph
 from remit.core.work.values import ValueKind
 from remit.observe.fact import Fact, FactKind
 from remit.observe.figures import duration
-from remit.observe.places import Places, beginning, gave, percent, places_of
+from remit.observe.node_names import Places, beginning, gave, percent, places_of
 from remit.observe.plain import printable_line
 from remit.observe.reading import NOT_PASSED, Reading
 from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, PerformedStep, StepKind
@@ -106,7 +106,7 @@ class WorkTeller:
                 yield _line(ASKED, self._replica(step), "")
 
     def _ended(self, step: PerformedStep, *, is_replica: bool) -> Iterator[Line]:
-        """What came of a child: of a replica, or of one that did not give a step its output."""
+        """Count a child that failed and give its line: of a replica, or of one that did not give a step its output."""
         name = self._replica(step) if is_replica else self._step or step.name
         if step.status != ANSWERED_STATUS:
             self._failed += is_replica

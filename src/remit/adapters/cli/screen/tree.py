@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remit.adapters.cli.screen.amounts import charges
-from remit.adapters.cli.screen.colours import Ink, Line, Piece
+from remit.adapters.cli.screen.colours import Ink, InkedText, Line
 from remit.core.failure import Ending
 from remit.observe.figures import duration
 from remit.observe.plain import printable_line
@@ -114,15 +114,15 @@ def _marked(canvas: Canvas, stem: str, *, is_last: bool) -> tuple[str, str]:
     return stem + (marks.last if is_last else marks.branch), stem + (marks.beneath if is_last else marks.beside)
 
 
-def _at(seq: int, since_ms: int) -> Piece:
+def _at(seq: int, since_ms: int) -> InkedText:
     return (f"{seq:>5} {since_ms / 1000:>8.1f} s  ", Ink.FAINT)
 
 
-def _nowhere() -> Piece:
+def _nowhere() -> InkedText:
     return (" " * len(_at(0, 0)[0]), Ink.PLAIN)
 
 
-def _root(told: Outline) -> list[Piece]:
+def _root(told: Outline) -> list[InkedText]:
     who = f" for {printable_line(told.user_id, NAME_CHARS_MAX)}" if told.user_id else ""
     under = f"  under {printable_line(told.boundary, NAME_CHARS_MAX)}{who}  "
     return [
@@ -133,13 +133,13 @@ def _root(told: Outline) -> list[Piece]:
     ]
 
 
-def _visit(visit: Visit) -> list[Piece]:
+def _visit(visit: Visit) -> list[InkedText]:
     node = printable_line(visit.node, NAME_CHARS_MAX) or "start"
     took = f"  {duration(visit.duration_ms)}" if visit.duration_ms else ""
     return [(node, Ink.BOLD), (f"  after {printable_line(visit.outcome, NAME_CHARS_MAX)}{took}", Ink.FAINT)]
 
 
-def _step(step: PerformedStep) -> list[Piece]:
+def _step(step: PerformedStep) -> list[InkedText]:
     pieces = [(f"{step.kind.value} ", Ink.PLAIN), (printable_line(step.name, NAME_CHARS_MAX), Ink.NAME)]
     if step.kind in (StepKind.TOOL, StepKind.REFUSED, StepKind.QUESTION, StepKind.CHILD) and step.asked:
         pieces.append((f" {shown_line(step.asked, ASKED_CHARS_MAX)}", Ink.PLAIN))
@@ -198,7 +198,7 @@ def _details(step: PerformedStep, columns: int) -> Iterator[str]:
         yield f"= {shown_line(step.answered, columns)}"
 
 
-def _ending(told: Outline, canvas: Canvas) -> list[Piece]:
+def _ending(told: Outline, canvas: Canvas) -> list[InkedText]:
     took = f"after {duration(told.duration_ms)} and {told.turns} turns"
     if not told.ending:
         return [_nowhere(), (canvas.stands.get(told.run_id, "open"), Ink.WAITS), (f"  {took}", Ink.PLAIN)]
@@ -208,11 +208,11 @@ def _ending(told: Outline, canvas: Canvas) -> list[Piece]:
     return [_nowhere(), (f"ended as {named}", ink), (f"  {took}{why}", Ink.PLAIN)]
 
 
-def _cut(line: Sequence[Piece], columns: int) -> Line:
+def _cut(line: Sequence[InkedText], columns: int) -> Line:
     """A line as wide as there is room, its end marked where something is missing."""
     if sum(len(text) for text, _ in line) <= columns:
         return line
-    kept: list[Piece] = []
+    kept: list[InkedText] = []
     room = columns - 1
     for text, ink in line:
         kept.append((text[:room], ink))

@@ -54,7 +54,7 @@ class Gone(Record, tag=True):
 
 
 class Left(Record, tag=True):
-    """Something that a person left for a run."""
+    """Something that a person left for a run: the bytes are in a blob, or beside the entry."""
 
     at_ms: int
     kept_as: bytes = b""

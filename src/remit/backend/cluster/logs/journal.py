@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, ENTRY_BYTES_MAX, EVERY_LOG, log_subject
-from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.blobs import ClusterBlobs
 from remit.backend.cluster.logs.entries import Answered, Turned
 from remit.backend.cluster.logs.log_copy import ClusterLogCopy, where
 from remit.backend.cluster.server.jetstream import JetMessage, Stored
@@ -137,7 +137,7 @@ class ClusterJournal:
         return max(after, last)
 
     def _claims(self, run_id: str, listing: RunListing | None) -> list[JetMessage]:
-        """What a run takes together with its first turn; raises SessionConflict or QuotaConflict where it cannot."""
+        """Make what takes the place and the quota of a run with its first turn; raises SessionConflict or QuotaConflict."""
         if listing is None:
             return []
         log_copy, claims = self._log_copy, []

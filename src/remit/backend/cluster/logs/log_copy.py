@@ -42,8 +42,8 @@ from remit.backend.folded.log import (
     Written,
 )
 from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryReceipts
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
 from remit.core.durations import DAY_MS
 from remit.core.failure import RemitError
 from remit.core.journal.codec import decode_record, encode_record
@@ -226,7 +226,7 @@ class ClusterLogCopy:
         self._seen = max(self._seen, fresh[-1].place)
 
     def _counts(self, heard: HeardEntry) -> bool:
-        """Whether an entry is signed as the next one of its log; what is not is put aside, and nothing follows from it."""
+        """Check that an entry is signed as the next one of its log; False for one that is not, which is put aside and ignored."""
         subject = heard.subject
         last = max(self._lasts.get(subject, 0), self._floors.get(subject, 0))
         self._lasts[subject] = heard.place

@@ -13,6 +13,8 @@ STORE_ADDRESS_INVALID = "STORE_ADDRESS_INVALID"
 SCHEMES = ("nats", "tls")
 LEASE = "lease_ms"
 DRIVE, BY_WORKERS = "drive", "workers"
+# How long a process may be silent before its runs go to others: longer than a server takes to follow a leader that was killed.
+LEASE_MS = 10_000
 # Shorter ones end while a server follows a leader that was killed; in longer ones no process goes on with a run for too long.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 600_000
 PORT_MAX = 65_535

@@ -58,7 +58,7 @@ class KeyedClient(Client):
             self._auth_configured = True
 
     def sign(self, nonce: str) -> bytes:
-        """What a server wants to see; the key is read when one asks."""
+        """Sign what a server sends to see who connects; the key is read when a server asks."""
         assert self._signer is not None, "only a client with a key is asked"
         signer = self._signer()
         self._public_nkey = nkey_of(signer.did)
@@ -216,7 +216,7 @@ async def prepare_streams(client: Client, address: str) -> int:
     # A server of a cluster tells the others' addresses; streams on it survive the loss of one of three.
     replicas = 3 if len(client.servers) >= len("abc") else 1
     for name, wanted in streams(replicas).items():
-        replicas = await _prepared(client, address, name, wanted)
+        replicas = await _prepare(client, address, name, wanted)
     return replicas
 
 
@@ -237,8 +237,8 @@ def check_server(address: str, version: tuple[int, int], account: Mapping[str, A
         raise server_lacks(address, lacks)
 
 
-async def _prepared(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
-    """A stream as it is there, made if it is not; gives its replicas."""
+async def _prepare(client: Client, address: str, name: str, wanted: Mapping[str, Any]) -> int:
+    """Make a stream unless it is there; gives its replicas."""
     config = await stream_there(client, address, name, wanted)
     check_stream(address, name, config)
     return int(config["num_replicas"])

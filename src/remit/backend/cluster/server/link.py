@@ -35,6 +35,7 @@ from remit.backend.cluster.layout import (
 )
 from remit.backend.cluster.logs.entries import GONE
 from remit.backend.cluster.logs.tail import HeardEntry, Tail, in_header
+from remit.backend.cluster.server.address import LEASE_MS
 from remit.backend.cluster.server.connection import STORE_SHUT_OUT, STREAM_NOT_FOUND, connect, prepare_streams, shown
 from remit.backend.cluster.server.jetstream import NO_MESSAGE, JetMessage, JetStream, Overtaken
 from remit.core.failure import RemitError
@@ -45,9 +46,7 @@ from remit.wire.credentials import CAPABILITY_EXPIRED, CAPABILITY_LACKING
 
 T = TypeVar("T")
 
-# How long a process may be silent before its runs go to others: longer than a server takes to follow a leader that was killed.
-LEASE_MS = 10_000
-# Three heartbeats may be lost.
+# How often a process renews its leases within their time (address.py): three heartbeats may be lost.
 _HEARTBEATS = 4
 # How a server refuses a key, and after how many refusals in a row the cause is not that it reloads its configuration.
 _REFUSED, REFUSALS_MAX = "authorization violation", 10
@@ -335,14 +334,14 @@ class KeysWatch:
 
     async def open(self) -> None:
         """Know what was said by now, and from here on."""
-        await self.look()
+        await self.catch_up()
         self._looking = asyncio.create_task(self._keep_looking())
 
     async def close(self) -> None:
         """Hear nothing more."""
         await end_tasks((self._looking,))
 
-    async def look(self) -> None:
+    async def catch_up(self) -> None:
         """Hear what was said since the last look."""
         while True:
             question = {"seq": self._last + 1, "next_by_subj": KEYS + ">"}
@@ -359,7 +358,7 @@ class KeysWatch:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                await self.look()
+                await self.catch_up()
             except (RemitError, NatsError, OSError) as error:
                 _log.warning("it cannot be read just now which keys were revoked: %s", error)
 

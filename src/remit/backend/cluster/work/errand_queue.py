@@ -38,7 +38,7 @@ from remit.backend.cluster.layout import (
     sent_subject,
     token,
 )
-from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.blobs import ClusterBlobs
 from remit.backend.cluster.logs.leases import ClusterLeases
 from remit.backend.cluster.server.connection import unreachable
 from remit.backend.cluster.server.jetstream import EXPECTED, JetMessage, Overtaken

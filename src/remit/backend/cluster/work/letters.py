@@ -14,7 +14,7 @@ from nats.errors import Error as NatsError
 
 from remit.backend.cluster.keys.signet import is_as_signed
 from remit.backend.cluster.layout import CHUNK_BYTES, LOGS, RING
-from remit.backend.cluster.logs.chunks import ClusterBlobs
+from remit.backend.cluster.logs.blobs import ClusterBlobs
 from remit.backend.cluster.logs.entries import Answered, Left
 from remit.backend.cluster.logs.log_copy import ClusterLogCopy
 from remit.backend.cluster.server.jetstream import Stored

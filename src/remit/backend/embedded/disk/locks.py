@@ -17,7 +17,6 @@ import os
 import struct
 import threading
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 
 from remit.backend.embedded.disk.disk_failures import CLOSED, disk_failure, store_unusable
@@ -66,7 +65,7 @@ class FileLocks:
                 self._lock(fcntl.F_UNLCK, _position(run_id))
 
     def is_held(self, run_id: str) -> bool:
-        """Whether a run is held; a system that cannot tell has to try."""
+        """Whether a run is held. Where the system cannot tell, its lock is taken and let go again."""
         with self._mutex:
             if run_id in self._held:
                 return True
@@ -147,43 +146,3 @@ def _set_lock(descriptor: int, kind: int, position: int) -> None:
         return
     operation = {fcntl.F_WRLCK: fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.F_RDLCK: fcntl.LOCK_SH | fcntl.LOCK_NB}
     fcntl.lockf(descriptor, operation.get(kind, fcntl.LOCK_UN), 1, position)
-
-
-class FileLeases:
-    """The leases that one open store holds: each is a lock, which dies with its process and never before.
-
-    A token need not be written, because only the holder of the lock can have a current token of the run.
-    """
-
-    # A lock does not expire under a process that lives.
-    lasts_ms = 0
-
-    def __init__(self, locks: FileLocks) -> None:
-        self._locks = locks
-        self._tokens: dict[str, int] = {}
-        self._numbers = count(1)
-
-    async def take(self, run_id: str) -> int | None:
-        """Take a run; None when it is held, here or by another process."""
-        if not self._locks.take(run_id):
-            return None
-        token = self._tokens[run_id] = next(self._numbers)
-        return token
-
-    async def renew(self, run_id: str, token: int) -> bool:
-        """Whether the run is still held under this token."""
-        return self.is_current(run_id, token)
-
-    async def release(self, run_id: str, token: int) -> None:
-        """Let a run go."""
-        if self.is_current(run_id, token):
-            del self._tokens[run_id]
-            self._locks.release(run_id)
-
-    async def is_held(self, run_id: str) -> bool:
-        """Whether a run is held, in whatever process."""
-        return self._locks.is_held(run_id)
-
-    def is_current(self, run_id: str, token: int) -> bool:
-        """Whether a turn may be written under this token."""
-        return self._tokens.get(run_id) == token

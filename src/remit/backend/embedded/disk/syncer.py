@@ -17,7 +17,7 @@ from pathlib import Path
 
 from remit.backend.embedded.disk.database import WAL, sync_folder
 from remit.backend.embedded.disk.disk_failures import store_unusable
-from remit.backend.embedded.head_log import HeadsLog
+from remit.backend.embedded.heads_file import HeadsFile
 from remit.core.journal.storage import SignedHead, StoreUnusable
 
 # After a power loss a model call may have to be paid again when its answer was not synced; a fifth of a second of
@@ -31,7 +31,7 @@ Waiting = tuple["asyncio.Future[None]", SignedHead | None]
 class Syncer:
     """Owns a descriptor of the WAL, the log of heads, and the thread that syncs them."""
 
-    def __init__(self, home: Path, log: HeadsLog) -> None:
+    def __init__(self, home: Path, log: HeadsFile) -> None:
         self._path = home / WAL
         self._log = log
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)

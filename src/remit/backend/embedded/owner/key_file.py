@@ -21,7 +21,7 @@ from remit.backend.embedded.disk.disk_failures import (
     store_unusable,
 )
 from remit.backend.embedded.disk.tables import schema_version
-from remit.backend.embedded.head_log import HEADS_LOG
+from remit.backend.embedded.heads_file import HEADS_LOG
 from remit.core.journal.signing import Signer
 from remit.core.journal.storage import StoreUnusable
 from remit.core.regular_file import open_regular

@@ -1,8 +1,8 @@
-"""Constraining: the constraint stack over a stream of texts, each with a demand of its own.
+"""Lines to constrain: the constraint stack over lines of JSON, each a text with a demand of its own.
 
-Rule 1: a line that cannot be used has a result with a code like any other; it never stops the stream.
+Rule 1: a line that cannot be used has a result with a code like any other; it never stops the lines behind it.
 Rule 2: demands are told apart by their bytes and made ready once; the oldest make room for new ones.
-Rule 3: a line says what it demands; what it does not say is as the caller of the stream has it.
+Rule 3: a line says what it demands; what it does not say is as the caller has it.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID
 LINE_INVALID = "CONSTRAIN_LINE_INVALID"
 LINE_TOO_LONG = "CONSTRAIN_LINE_TOO_LONG"
 
-# Streams have a few schemas, now and then one for each of some hundred tools.
+# Files of lines have a few schemas, now and then one for each of some hundred tools.
 DEMANDS_MAX = 256
 
 _FIELDS = frozenset({"id", "text", "schema", "resources", "grammar", "repair", "strict"})

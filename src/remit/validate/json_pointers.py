@@ -1,4 +1,4 @@
-"""Places: where in a value a rule looks, and what stands there.
+"""JSON pointers: where in a value a rule looks, and what stands there.
 
 Rule 1: a place is a JSON pointer (RFC 6901) in which the step `*` stands for every entry of an array or object.
 Rule 2: a text that shall be looked into is read as JSON, once, and never changed.

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.validate.json_places import CheckedValue, Missing, Stands, Unread, below, rule_text, steps_of
+from remit.validate.json_pointers import CheckedValue, Missing, Stands, Unread, below, rule_text, steps_of
 
 ORDER = {"items": [{"price": 5}, {"price": 7}], "a/b": {"~": 1}, "*": 2}
 

@@ -1,4 +1,4 @@
-"""Places: what the nodes of a graph are to people, as steps of a plan or replicas of a vote, and what a step gave.
+"""Names of nodes: what the nodes of a graph are to people, as steps of a plan or replicas of a vote, and what a step gave.
 
 Rule 1: names come from the graph alone, so a run that is read later is told in the same words.
 Rule 2: names and texts are data: they are given as they stand, and the caller makes them fit to print.

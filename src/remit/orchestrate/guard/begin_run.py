@@ -1,4 +1,4 @@
-"""Guarded runs: the parts they are built on, how one begins, and how one is gone on with after a crash.
+"""How a guarded run begins, and how one is gone on with after a crash.
 
 Rule 1: a conversation is pinned like any run: what the user wrote, tools, boundary, who asks, and the host's name for it.
 Rule 2: the caps of steps and time are the host's to keep; every other cap is the run's.
@@ -11,9 +11,7 @@ Rule 5: a run that brings no boundary has GUARDED: no effect needs a person for 
         A boundary without options of the gate has the standard ones, because the guard is the gate.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
 from remit.core.clipped import SHOWN_CHARS_MAX
@@ -28,29 +26,21 @@ from remit.core.limits.profiles import GUARDED, boundary_named
 from remit.core.limits.tools import ToolDefinition
 from remit.core.record import JsonObject, replace
 from remit.core.run.contract import SystemRequest
-from remit.core.run.halt import HaltStanding
 from remit.core.run.lineage import derived_id
 from remit.core.run.manifest import Host, Manifest, acting_for, make_manifest
 from remit.core.run.messages import user_message
-from remit.core.run.principal import LOCAL, Principal, person_for, tenant_for
-from remit.core.run.signals import UserSignal
+from remit.core.run.principal import LOCAL, person_for, tenant_for
 from remit.core.work.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.bus.post import Post
 from remit.orchestrate.facts.first_arrival import started
+from remit.orchestrate.guard.guard_parts import GuardParts
 from remit.orchestrate.guard.open_run import OpenRun
 from remit.orchestrate.guard.protocol import asker_in, expected_calls, model_in, read_in
 from remit.orchestrate.guard.shown_verdicts import shown_verdict
-from remit.orchestrate.history.custody import Custody
-from remit.orchestrate.loop.holdings import Holdings
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.recover import recover
-from remit.orchestrate.loop.runner import CONFLICTS_MAX, Runner
-from remit.orchestrate.ports import Catalogue
-from remit.orchestrate.setup.manifests import Manifests
-from remit.orchestrate.tenants.policies import Policies
+from remit.orchestrate.loop.runner import CONFLICTS_MAX
 from remit.provenance.gate import prompts_of
-from remit.tool.secrets.vault import NO_SECRETS
 
 GUARD_BOUNDARY_INVALID = "GUARD_BOUNDARY_INVALID"
 
@@ -89,71 +79,6 @@ _WALL_CLOCK_MS = 315_360_000_000
 # One place: the agent stays there until it says that it is done.
 HOST_GRAPH = Graph("guard", "host", (Node("host", NodeKind.HOST), *TERMINALS), (Edge("host", "done"),), EXITS)
 
-Begin = Callable[[Manifest, Callable[[Manifest], Awaitable[Live]]], Awaitable[Live]]
-
-
-async def _as_it_is(manifest: Manifest, begin: Callable[[Manifest], Awaitable[Live]]) -> Live:
-    return await begin(manifest)
-
-
-@dataclass(frozen=True)
-class GuardParts:
-    """The parts that guarded runs are built on: the runner that writes their turns, their leases, their names, and the halts."""
-
-    runner: Runner
-    holdings: Holdings
-    new_id: Callable[[], str]
-    halts: Callable[[], HaltStanding]
-    # Knows which runs there are, so that one can be gone on with; None where nothing outlives the process.
-    catalogue: Catalogue | None = None
-    # Drops a run that has ended, where it could not be looked at any more.
-    forget: Callable[[str], Awaitable[object]] | None = None
-    # Begins a run within the quotas of its tenant.
-    begin: Begin = _as_it_is
-    # Refuses an answer that the queue of its question does not hear.
-    check_answer: Callable[[RunState, UserSignal], Awaitable[None]] | None = None
-    # Lets runs hear what was left for them in the inbox.
-    hear: Callable[[Callable[[str], Live | None]], Awaitable[None]] | None = None
-    # Calls back whenever something may have been left there, as long as the listener wants that.
-    attend: Callable[[Callable[[], Awaitable[None]], Callable[[], bool]], asyncio.Task[None]] | None = None
-    check_name: Callable[[str, str], None] = NO_SECRETS.check_name
-    custody: Custody | None = None
-    owner: str = ""
-    # For whom runs are guarded, and what says which boundary holds for them.
-    principal: Principal = LOCAL
-    policies: Policies | None = None
-    # Raises where the system that runs are guarded in was closed.
-    expect_open: Callable[[], None] = lambda: None
-
-
-def parts_beside(
-    post: Post,
-    manifests: Manifests,
-    halts: Callable[[], HaltStanding],
-    begin: Begin,
-    principal: Principal,
-    expect_open: Callable[[], None],
-) -> GuardParts:
-    """The parts of guarded runs that are held, listed, told and vouched for like those of the hub that a post delivers to."""
-    hub = post.hub
-    return GuardParts(
-        runner=hub.runner,
-        holdings=hub.holdings,
-        new_id=manifests.new_id,
-        halts=halts,
-        catalogue=post.catalogue,
-        begin=begin,
-        check_answer=post.check_answer,
-        hear=post.hear_for,
-        attend=post.attend,
-        check_name=manifests.vault.check_name,
-        custody=hub.custody,
-        owner=manifests.owner,
-        principal=principal,
-        policies=manifests.policies,
-        expect_open=expect_open,
-    )
-
 
 async def manifest_of(
     parts: GuardParts,
@@ -189,17 +114,17 @@ async def manifest_of(
     return replace(manifest, caps=tuple(caps), host=host, read=read_in(operation.get("read")))
 
 
-async def taken_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
-    """The run of this name and tenant, held here from now on, and whether it has just begun: an open one is gone on with."""
+async def take_run(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> tuple[Live, bool]:
+    """Begin the run of this name and tenant, or go on with an open one; gives it, leased, and whether it is new."""
     passed: dict[str, None] = {}
     while len(passed) < CONFLICTS_MAX:
         # The id first, then the look for an open run: a run that begins in between has this very id.
         run_id, last_id = await _next_id(parts, manifest, passed)
-        if (live := await _reopened(parts, manifest, last_id, moment_ms)) is not None:
+        if (live := await _reopen(parts, manifest, last_id, moment_ms)) is not None:
             return live, False
         try:
             named = replace(manifest, run_id=run_id)
-            return await parts.begin(named, lambda assigned: _begun(parts, assigned, moment_ms)), True
+            return await parts.begin(named, lambda assigned: _begin(parts, assigned, moment_ms)), True
         except AppendConflict:
             passed[run_id] = None
     message = f"{len(passed)} other guards in a row began the conversation first; start it again, or under another name"
@@ -235,47 +160,47 @@ def _tenant_of(manifest: Manifest) -> str:
     return manifest.request.tenant_id
 
 
-async def _begun(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
-    """A run that has just begun, held here; raises AppendConflict where another process has begun it."""
+async def _begin(parts: GuardParts, manifest: Manifest, moment_ms: int | None) -> Live:
+    """Take the lease of a new run and begin it; raises AppendConflict where another process has begun it."""
     run_id = manifest.run_id
     live = Live(run_id)
-    live.warrant, live.moment_ms = await _held(parts, manifest, run_id), moment_ms
+    live.warrant, live.moment_ms = await _take_lease(parts, manifest, run_id), moment_ms
     try:
         return await parts.runner.start(manifest, live)
     except IllegalArrival as error:
-        await parts.holdings.let_go(run_id, live.warrant)
+        await parts.run_leases.let_go(run_id, live.warrant)
         if live.state.seq < 0:
             raise
         raise AppendConflict(run_id) from error
     except BaseException:
-        await parts.holdings.let_go(run_id, live.warrant)
+        await parts.run_leases.let_go(run_id, live.warrant)
         raise
 
 
-async def _held(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
-    """The lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
+async def _take_lease(parts: GuardParts, manifest: Manifest, run_id: str) -> Warrant:
+    """Take the lease of a run of this host; raises RunHeld, which names the conversation, where another guard drives it."""
     try:
-        return await parts.holdings.hold(run_id)
+        return await parts.run_leases.take(run_id)
     except RunHeld as error:
         name = "" if manifest.host is None else manifest.host.name
         message = f"run {name!r} is open as {run_id} under another guard; use another name, or end that one"
         raise RunHeld(run_id, message=message) from error
 
 
-async def _reopened(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
-    """The open run of this name and tenant, held here from now on; None where there is none."""
+async def _reopen(parts: GuardParts, manifest: Manifest, last_id: str, moment_ms: int | None) -> Live | None:
+    """Take the lease of the open run of this name and tenant and load it; None where there is none."""
     if not (run_id := await _open_id(parts, manifest, last_id)):
         return None
-    warrant = await _held(parts, manifest, run_id)
+    warrant = await _take_lease(parts, manifest, run_id)
     try:
         live = await parts.runner.load(run_id)
-        await parts.holdings.bind(live, warrant)
+        await parts.run_leases.bind(live, warrant)
         live.moment_ms = moment_ms
         if parts.custody is not None:
             await parts.custody.expect_kept(live.state, run_id)
         _check_same(parts, live.state, manifest)
     except BaseException:
-        await parts.holdings.let_go(run_id, warrant)
+        await parts.run_leases.let_go(run_id, warrant)
         raise
     return live
 
@@ -321,9 +246,15 @@ async def go_on(parts: GuardParts, run: OpenRun) -> int:
         tracer.verdict = None
         tracer.retrace(turn, read)
         run.follow(turn)
-        if isinstance(turn.arrival, CallProposed) and (held := run.held.get(turn.arrival.call.call_id)) is not None:
-            held.shown, held.shown_with = held.shown or shown_verdict(turn, tracer.verdict, tracer.gate), held.question
+        if (
+            isinstance(turn.arrival, CallProposed)
+            and (waiting := run.waiting.get(turn.arrival.call.call_id)) is not None
+        ):
+            waiting.shown, waiting.shown_with = (
+                waiting.shown or shown_verdict(turn, tracer.verdict, tracer.gate),
+                waiting.question,
+            )
     live.tracer = tracer
-    is_fenced = live.warrant is not None and parts.holdings.may_expire
+    is_fenced = live.warrant is not None and parts.run_leases.may_expire
     await recover(runner, live.run_id, live, token=live.warrant.token if live.warrant is not None and is_fenced else 0)
     return sum(map(len, data))

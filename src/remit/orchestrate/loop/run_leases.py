@@ -2,7 +2,8 @@
 
 Rule 1: a lease that is being let go is not free yet; a caller that wants its run here waits for that.
 Rule 2: a lease is let go even when the caller stops waiting.
-Rule 3: a lease that may expire is renewed RENEWALS times within its time (on a cluster the heartbeat renews, and this asks).
+Rule 3: a lease that may expire is asked for RENEWALS times within its time, which renews it; on a cluster the heartbeat
+        renews it (backend/cluster/server/link.py), and this only checks.
         One that went to another is lost: its run is put down here at once, and no turn is written under its token any more.
 """
 
@@ -23,13 +24,13 @@ RENEWALS = 3
 _log = logging.getLogger(__name__)
 
 
-class Holdings:
+class RunLeases:
     """The leases of this process."""
 
     def __init__(self, leases: Leases, on_lost: Callable[[str], None]) -> None:
         self._leases = leases
         self._on_lost = on_lost
-        self._held: dict[str, Warrant] = {}
+        self._warrants: dict[str, Warrant] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._renewing: asyncio.Task[None] | None = None
 
@@ -38,15 +39,15 @@ class Holdings:
         """Whether a lease may go to another while its holder lives."""
         return self._leases.lasts_ms > 0
 
-    async def hold(self, run_id: str) -> Warrant:
+    async def take(self, run_id: str) -> Warrant:
         """Take a run; gives what its turns are written under. Raises RunHeld when another process holds it."""
         if (leaving := self._leaving.get(run_id)) is not None:
             await asyncio.wait([leaving])
         token = await self._leases.take(run_id)
         if token is None:
             here = f"run {run_id} is being driven in this process, by a guard or a worker of it; end it there, or send it a signal"
-            raise RunHeld(run_id, message=here if run_id in self._held else "")
-        warrant = self._held[run_id] = Warrant(token)
+            raise RunHeld(run_id, message=here if run_id in self._warrants else "")
+        warrant = self._warrants[run_id] = Warrant(token)
         if self.may_expire and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         return warrant
@@ -67,16 +68,16 @@ class Holdings:
         if self.may_expire:
             if (leaving := self.leave(run_id, warrant)) is not None:
                 await asyncio.shield(leaving)
-        elif warrant is not None and self._held.get(run_id) is warrant:
+        elif warrant is not None and self._warrants.get(run_id) is warrant:
             # Leases that last as long as their process are let go in it, without waiting.
-            del self._held[run_id]
+            del self._warrants[run_id]
             await self._release(run_id, warrant.token)
 
     def leave(self, run_id: str, warrant: Warrant | None) -> "asyncio.Task[None] | None":
         """Let a run go, for callers that cannot wait."""
-        if warrant is None or self._held.get(run_id) is not warrant:
+        if warrant is None or self._warrants.get(run_id) is not warrant:
             return None
-        del self._held[run_id]
+        del self._warrants[run_id]
         leaving = self._leaving[run_id] = asyncio.create_task(self._release(run_id, warrant.token))
         leaving.add_done_callback(lambda _: self._leaving.pop(run_id, None))
         return leaving
@@ -97,16 +98,16 @@ class Holdings:
             _log.warning("the lease of a run could not be let go: %s", error, extra=run_fields(run_id))
 
     async def _renew(self) -> None:
-        while self._held:
+        while self._warrants:
             await asyncio.sleep(self._leases.lasts_ms / RENEWALS / 1000)
-            for run_id, warrant in list(self._held.items()):
+            for run_id, warrant in list(self._warrants.items()):
                 try:
                     is_ours = await self._leases.renew(run_id, warrant.token)
                 except RemitError as error:
                     _log.warning("the lease of a run could not be renewed: %s", error, extra=run_fields(run_id))
                     continue
-                if not is_ours and self._held.get(run_id) is warrant:
-                    del self._held[run_id]
+                if not is_ours and self._warrants.get(run_id) is warrant:
+                    del self._warrants[run_id]
                     self._on_lost(run_id)
 
 

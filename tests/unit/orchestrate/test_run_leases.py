@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.backend.memory.inbox import MemoryLeases
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError
 from remit.core.journal.arrivals import RunStarted, RunTaken
@@ -16,8 +16,8 @@ from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
-from remit.orchestrate.loop.holdings import Holdings, fenced_journal
 from remit.orchestrate.loop.live import Live
+from remit.orchestrate.loop.run_leases import RunLeases, fenced_journal
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -156,7 +156,7 @@ def test_a_lease_is_renewed_for_as_long_as_its_run_is_driven(caplog: pytest.LogC
             assert (await system.result(run_id)).content == "hello"
             assert store.leases.renewed > 1
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.holdings"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.run_leases"):
         play(story())
 
 
@@ -166,7 +166,7 @@ def test_a_lease_that_cannot_be_let_go_is_logged(caplog: pytest.LogCaptureFixtur
             store.leases.trouble = StoreUnusable("STORE_BUSY", "a writer is busy")
             assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
 
-    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.holdings"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.loop.run_leases"):
         play(story())
     assert "could not be let go" in caplog.text
 
@@ -174,20 +174,20 @@ def test_a_lease_that_cannot_be_let_go_is_logged(caplog: pytest.LogCaptureFixtur
 def test_a_caller_that_wants_a_run_that_is_being_let_go_waits_for_that() -> None:
     async def story() -> None:
         leases = ExpiringLeases(LONG_MS)
-        holdings = Holdings(leases, lambda run_id: None)
-        first = await holdings.hold("run")
+        run_leases = RunLeases(leases, lambda run_id: None)
+        first = await run_leases.take("run")
         with pytest.raises(RunHeld):
-            await holdings.hold("run")
-        leaving = holdings.leave("run", first)
+            await run_leases.take("run")
+        leaving = run_leases.leave("run", first)
         assert leaving is not None
-        assert holdings.leave("run", first) is None
-        second = await holdings.hold("run")
+        assert run_leases.leave("run", first) is None
+        second = await run_leases.take("run")
         assert second == Warrant(2)
         # What was let go, or lost, is not let go again in the name of the next holder.
-        await holdings.let_go("run", first)
+        await run_leases.let_go("run", first)
         assert await leases.is_held("run")
-        holdings.leave("run", second)
-        await holdings.close()
+        run_leases.leave("run", second)
+        await run_leases.close()
         assert not await leases.is_held("run")
 
     play(story())
@@ -232,15 +232,15 @@ def test_a_turn_under_a_lease_that_was_let_go_is_refused() -> None:
 def test_a_later_token_is_of_another_store_while_the_lease_is_held_and_of_the_next_holder_once_it_is_lost() -> None:
     async def story() -> None:
         leases = ExpiringLeases(LONG_MS)
-        holdings = Holdings(leases, lambda _: None)
-        warrant = await holdings.hold("run")
+        run_leases = RunLeases(leases, lambda _: None)
+        warrant = await run_leases.take("run")
         live = Live("run", RunState())
         live.state.token = 5_000
-        await holdings.bind(live, warrant)
+        await run_leases.bind(live, warrant)
         assert (live.warrant, live.foreign_token) == (warrant, 5_000)
         leases.expire("run")
         with pytest.raises(LeaseLost):
-            await holdings.bind(live, warrant)
-        await holdings.close()
+            await run_leases.bind(live, warrant)
+        await run_leases.close()
 
     asyncio.run(story())

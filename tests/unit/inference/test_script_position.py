@@ -9,7 +9,13 @@ from remit.core.limits.tools import ToolCall
 from remit.core.run.messages import Message, assistant_message, system_message, tool_message, user_message
 from remit.inference.engine import EngineFault
 from remit.inference.scripted.script import FREE, ScriptedReply, script_of
-from remit.inference.scripted.script_place import LONG_MESSAGES, REMEMBERED_MAX, WHEN_SEES_CHARS_MAX, Bookmark, Playbook
+from remit.inference.scripted.script_position import (
+    LONG_MESSAGES,
+    REMEMBERED_MAX,
+    WHEN_SEES_CHARS_MAX,
+    Bookmark,
+    Playbook,
+)
 
 CALL = {"tool_calls": [{"name": "look", "arguments": {"n": 1}}]}
 OTHER_CALL = {"tool_calls": [{"name": "look", "arguments": {"n": 2}}]}

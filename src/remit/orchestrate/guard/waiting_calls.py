@@ -1,8 +1,8 @@
-"""Held calls: which calls of one run wait for a person, each known by its ids and by its bytes.
+"""Waiting calls: which calls of one run wait for a person, each known by its ids and by its bytes.
 
 Rule 1: the same tool with the same arguments is the same question, under whatever id it is proposed, and however often: asking
         again makes no turn and costs nothing.
-Rule 2: every id under which a held call was proposed names it, to an answer and to a result. An id of its own goes first.
+Rule 2: every id under which a waiting call was proposed names it, to an answer and to a result. An id of its own goes first.
 Rule 3: all of it is read off turns, but for the other ids: a process that goes on with a run learns those when they ask again.
 Rule 4: a yes is to the packet that a verdict showed to the host: the one that the answer names, else the one shown last.
 """
@@ -34,7 +34,7 @@ _FIT = (is_registered, has_valid_arguments)
 
 
 @dataclass(slots=True)
-class Held:
+class WaitingCall:
     """A call that waits for a person: its question, the verdict that was shown, and the question that it was shown with."""
 
     question: AskHuman
@@ -66,11 +66,11 @@ class Held:
         return {**shown, "reasons": [*shown["reasons"], *later], "packet": self.packet}
 
 
-class HeldCalls:
+class WaitingCalls:
     """The calls of one run that wait for a person."""
 
     def __init__(self) -> None:
-        self._of_id: dict[str, Held] = {}
+        self._of_id: dict[str, WaitingCall] = {}
         # A journal from before rule 1 may hold the same call several times.
         self._of_key: dict[CallKey, dict[str, bool]] = {}
         self._of_question: dict[str, str] = {}
@@ -82,30 +82,30 @@ class HeldCalls:
     def __iter__(self) -> Iterator[str]:
         return iter(self._of_id)
 
-    def get(self, call_id: str) -> Held | None:
-        """The held call of this id, its own or another under which it was proposed."""
+    def get(self, call_id: str) -> WaitingCall | None:
+        """The waiting call of this id, its own or another under which it was proposed."""
         return self._of_id.get(call_id) or self._of_id.get(self._other_ids.get(call_id, ""))
 
-    def same_as(self, call: ProposedCall) -> Held | None:
-        """The held call that is this very one, whatever its id."""
+    def same_as(self, call: ProposedCall) -> WaitingCall | None:
+        """The waiting call that is this very one, whatever its id."""
         known = self._of_key.get((call.tool, call.arguments_hash))
         return None if known is None else self._of_id[next(iter(known))]
 
     def meant(self, call_id: str | None, tool: str) -> ProposedCall | None:
-        """The held, unapproved call that a result is of; without an id the first of its tool."""
+        """The waiting, unapproved call that a result is of; without an id the first of its tool."""
         if call_id is not None:
-            held = self.get(call_id)
-            return held.call if held is not None and held.call.tool == tool else None
-        return next((held.call for held in self._of_id.values() if held.call.tool == tool), None)
+            waiting = self.get(call_id)
+            return waiting.call if waiting is not None and waiting.call.tool == tool else None
+        return next((waiting.call for waiting in self._of_id.values() if waiting.call.tool == tool), None)
 
     def own_id(self, call_id: str) -> str:
         """The id under which the call was proposed first that was held under this one."""
         return self._other_ids.get(call_id, call_id)
 
-    def know_as(self, call_id: str, held: Held) -> None:
-        """Know a held call by another id as well."""
-        if call_id != held.call_id:
-            self._other_ids[call_id] = held.call_id
+    def know_as(self, call_id: str, waiting: WaitingCall) -> None:
+        """Know a waiting call by another id as well."""
+        if call_id != waiting.call_id:
+            self._other_ids[call_id] = waiting.call_id
             if len(self._other_ids) > OTHER_IDS_MAX:
                 del self._other_ids[next(iter(self._other_ids))]
 
@@ -113,40 +113,40 @@ class HeldCalls:
         """Let an id name another call from now on."""
         self._other_ids.pop(call_id, None)
 
-    def hold(self, question: AskHuman, call: ProposedCall) -> None:
+    def add(self, question: AskHuman, call: ProposedCall) -> None:
         """Hold a call under its id. Where the next person is asked, or with more, the call stays the same."""
         known = self._of_id.get(call.call_id)
         if known is not None:
             self._release(known)
-        held = self._of_id[call.call_id] = Held(question, call)
+        waiting = self._of_id[call.call_id] = WaitingCall(question, call)
         if known is not None:
-            held.shown, held.shown_with = _retold(known, question), known.shown_with
-        self._of_key.setdefault((call.tool, call.arguments_hash), {})[held.call_id] = True
-        self._of_question[question.id] = held.call_id
+            waiting.shown, waiting.shown_with = _retold(known, question), known.shown_with
+        self._of_key.setdefault((call.tool, call.arguments_hash), {})[waiting.call_id] = True
+        self._of_question[question.id] = waiting.call_id
 
     def settle(self, questions: Iterable[str]) -> None:
-        """Hold no longer what these questions held."""
+        """Forget the calls that these questions were about."""
         for question_id in questions:
             if (call_id := self._of_question.get(question_id)) is not None:
                 self.drop(call_id)
 
     def drop(self, call_id: str) -> None:
         """Hold the call of this id no longer."""
-        held = self.get(call_id)
-        if held is not None:
-            del self._of_id[held.call_id]
-            self._release(held)
+        waiting = self.get(call_id)
+        if waiting is not None:
+            del self._of_id[waiting.call_id]
+            self._release(waiting)
 
-    def _release(self, held: Held) -> None:
-        del self._of_question[held.question.id]
-        key = (held.call.tool, held.call.arguments_hash)
-        del self._of_key[key][held.call_id]
+    def _release(self, waiting: WaitingCall) -> None:
+        del self._of_question[waiting.question.id]
+        key = (waiting.call.tool, waiting.call.arguments_hash)
+        del self._of_key[key][waiting.call_id]
         if not self._of_key[key]:
             del self._of_key[key]
 
 
-def _retold(known: Held, question: AskHuman) -> JsonObject:
-    """What was said of a held call, with the reasons that its question gives by now."""
+def _retold(known: WaitingCall, question: AskHuman) -> JsonObject:
+    """What was said of a waiting call, with the reasons that its question gives by now."""
     shown, before, now = known.shown, known.question.packet, question.packet
     if not shown or before is None or now is None or before.reasons == now.reasons:
         return shown
@@ -154,10 +154,10 @@ def _retold(known: Held, question: AskHuman) -> JsonObject:
     return {**shown, "reasons": [*kept, *(reason for reason in now.reasons if reason not in before.reasons)]}
 
 
-def shown_again(held: Held, call: ProposedCall, state: RunState, gate: Gate) -> JsonObject:
-    """What is said of a call whose id names a held one: that it is still held, or that the id is taken."""
-    if (held.call.tool, held.call.arguments_hash) == (call.tool, call.arguments_hash):
-        return held.shown
+def shown_again(waiting: WaitingCall, call: ProposedCall, state: RunState, gate: Gate) -> JsonObject:
+    """What is said of a call whose id names a waiting one: that it still waits, or that the id is taken."""
+    if (waiting.call.tool, waiting.call.arguments_hash) == (call.tool, call.arguments_hash):
+        return waiting.shown
     verdict = authorize(call, Tally(state, state.at_ms), _FIT)
     code, reason = verdict.code, verdict.reason
     if verdict is ALLOWED:
@@ -165,27 +165,27 @@ def shown_again(held: Held, call: ProposedCall, state: RunState, gate: Gate) -> 
     return {**found_json(None, gate), **shown_refusal(code, [reason])}
 
 
-def not_shown(run_id: str, held: Held, named: str | None, turns: Sequence[Turn]) -> RequestRejected:
+def not_shown(run_id: str, waiting: WaitingCall, named: str | None, turns: Sequence[Turn]) -> RequestRejected:
     """Why an answer is refused that is to another packet than the one that waits, or to one that no verdict has shown."""
-    way_out = f"propose call {held.call_id!r} again, show a person the verdict, and answer with its `packet`"
+    way_out = f"propose call {waiting.call_id!r} again, show a person the verdict, and answer with its `packet`"
     if named is not None:
-        message = f"the answer is to packet {named[:80]!r}, and {held.packet} waits now; {way_out}"
-        return RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": held.packet})
-    late = None if held.shown_with is None else too_late(run_id, turns, held.shown_with.id)
+        message = f"the answer is to packet {named[:80]!r}, and {waiting.packet} waits now; {way_out}"
+        return RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": waiting.packet})
+    late = None if waiting.shown_with is None else too_late(run_id, turns, waiting.shown_with.id)
     why = "no verdict has shown this question" if late is None else late.message
-    return RequestRejected(QUESTION_SETTLED, f"{why}; {way_out}", {"run_id": run_id, "packet": held.packet})
+    return RequestRejected(QUESTION_SETTLED, f"{why}; {way_out}", {"run_id": run_id, "packet": waiting.packet})
 
 
-def not_held(run_id: str, held: HeldCalls, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
+def not_waiting(run_id: str, waiting: WaitingCalls, call_id: str, turns: Sequence[Turn]) -> RequestRejected:
     """Why an answer to a call that is not held is refused, as any door says it: its question was settled, or never asked.
 
     An answer that names no call is one to the only call that is held.
     """
-    if not call_id and held:
-        message = f"{len(held)} calls are held ({', '.join([*held][:_SHOWN_MAX])}); say which by its id"
+    if not call_id and waiting:
+        message = f"{len(waiting)} calls are held ({', '.join([*waiting][:_SHOWN_MAX])}); say which by its id"
         return RequestRejected(PACKET_AMBIGUOUS, message, {"run_id": run_id})
     questions = [one for turn in turns for one in turn.decisions if isinstance(one, AskHuman)]
-    known_as = held.own_id(call_id)
+    known_as = waiting.own_id(call_id)
     asked = [one.id for one in questions if one.packet is not None and one.packet.call.call_id == known_as]
     late = too_late(run_id, turns, asked[-1] if asked else "") if asked or not call_id else None
     return late or never_asked(run_id, call_id)

@@ -8,9 +8,9 @@ import pytest
 from remit.constraint.grammar.gbnf import GRAMMAR_INVALID
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.schema.json_schema import CONFIG_SCHEMA_INVALID, Checker, compile_schema
+from remit.orchestrate import constrain_lines
+from remit.orchestrate.constrain_lines import LINE_INVALID, LINE_TOO_LONG, Constrainer
 from remit.orchestrate.drafts import constrainer
-from remit.orchestrate.exchange import constrain_stream
-from remit.orchestrate.exchange.constrain_stream import LINE_INVALID, LINE_TOO_LONG, Constrainer
 
 PORT = {"type": "integer", "maximum": 65535}
 
@@ -112,7 +112,7 @@ def test_a_demand_is_made_ready_once_and_the_oldest_make_room(monkeypatch: pytes
         return compile_schema(schema, registry=registry)
 
     monkeypatch.setattr("remit.constraint.stack.compile_schema", counted)
-    monkeypatch.setattr(constrain_stream, "DEMANDS_MAX", 2)
+    monkeypatch.setattr(constrain_lines, "DEMANDS_MAX", 2)
     stack = constrainer()
     for maximum in (1, 2, 1, 3, 1, 2):
         assert asked(stack, text="1", schema={"maximum": maximum})["ok"]

@@ -8,7 +8,7 @@ from remit.core.run.messages import user_message
 from remit.core.work.candidate import Candidate, ScoreMaker
 from remit.core.work.plan import ContextFor, RerankInput
 from remit.core.work.values import ValueKind
-from remit.observe.places import PIECE_CHARS_MAX, beginning, gave
+from remit.observe.node_names import PIECE_CHARS_MAX, beginning, gave
 
 LONG = BlobRef(b"\x01" * 32, 70_000)
 

@@ -1,4 +1,4 @@
-"""Redaction: every form of a secret in a text becomes the name of the secret.
+"""Masks of secrets: every form of a secret in a text becomes the name of the secret.
 
 Rule 1: a value is looked for as it is, and as JSON, a URL, HTML, hexadecimal and base64 write it, at any place of a text.
 Rule 2: where a text was cut, what is left of a value at its edge counts as the value.
@@ -11,18 +11,8 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from urllib.parse import quote, quote_plus
-
-from remit.core.failure import RequestRejected
-from remit.core.secrets.secret_search import CHANCE, secrets_in
-from remit.core.secrets.secret_shapes import SHAPES
-
-PATTERN_UNKNOWN = "PATTERN_UNKNOWN"
-ANY_KIND = "any"
-
-# Gives what is to be taken out of a text.
-Find: TypeAlias = Callable[[str], Iterable[str]]
 
 # So much of a value at the edge of a text is no chance: values often begin alike, as addresses and keys do. Half of a value
 # that is shorter than twice that.
@@ -40,7 +30,7 @@ class _Form(NamedTuple):
     edge: int
 
 
-class Redactor:
+class Masker:
     """Finds the values it was made with."""
 
     __slots__ = ("_forms", "names")
@@ -55,7 +45,7 @@ class Redactor:
         # Of the secrets whose values are looked for; with none, nothing is.
         self.names = tuple(dict.fromkeys(name for name, _ in known))
 
-    def redacted(self, text: str) -> str:
+    def masked(self, text: str) -> str:
         """The text with `[secret NAME]` in place of every value."""
         return self._replaced(text, "[secret {}]")
 
@@ -103,20 +93,6 @@ def forms_of(value: str) -> Iterator[str]:
     yield from (data.hex(), data.hex().upper())
     for plain in (base64.b64encode(data).decode(), *(_base64_core(data, offset) for offset in range(3))):
         yield from (plain, plain.replace("+", "-").replace("/", "_"))
-
-
-def finder_of(text: str, kind: str = "") -> Find:
-    """Who finds what is to be taken out of texts: a text in each of its forms, or every secret of a kind, or of any."""
-    if text:
-        forms = tuple(forms_of(text))
-        return lambda searched: [form for form in forms if form in searched]
-    known = sorted({shape.kind for shape in SHAPES} | {CHANCE})
-    if kind not in (ANY_KIND, *known):
-        message = f"pattern {kind[:80]!r} names no kind of secret; there are {ANY_KIND}, {', '.join(known)}"
-        raise RequestRejected(PATTERN_UNKNOWN, message)
-    return lambda searched: [
-        searched[found.start : found.end] for found in secrets_in(searched) if kind in (ANY_KIND, found.kind)
-    ]
 
 
 def _base64_core(data: bytes, offset: int) -> str:
