@@ -190,6 +190,50 @@ def test_a_call_that_is_ordered_again_may_begin_again_by_the_turn_that_orders_it
     asyncio.run(story())
 
 
+def test_words_about_a_call_count_from_the_turn_that_orders_it_also_where_that_was_written_anew_or_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        call = a_call("1.1", mutating=True)
+        # A word that stands before the turn.
+        assert await there.claims.claim("run", call.id) is Claimed.GRANTED
+        warrant = Warrant(await here.leases.take("run") or 0)
+        place = await here.journal.append("run", b"words", START, listing=RunListing(1), warrant=warrant)
+        await here.journal.append("run", b"more words", place, warrant=warrant)
+        assert await there.claims.last("run", call.id) is None
+        assert await here.claims.claim("run", call.id, by="us") is Claimed.GRANTED
+        assert await there.claims.claim("run", call.id) is Claimed.TAKEN
+        # Its turn is written anew behind the claim, and stands where it stood.
+        for number in (0, 1):
+            await here.redactions._rewrite("run", number, b"")
+        fresh = await asyncio.to_thread(opened, tmp_path)
+        for store in (here, there, fresh):
+            assert await store.claims.claim("run", call.id) is Claimed.TAKEN
+            assert not await store.claims.revoke("run", call.id)
+        for odd in ("", "x", "9" * 99 + ".1", "-1.1", "7.1"):
+            assert await fresh.log_copy.ordered_at("run", odd) == 0
+        for store in (here, there, fresh):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_claim_on_a_call_of_a_run_that_was_removed_and_is_there_again_still_counts(tmp_path: Path) -> None:
+    async def story() -> None:
+        here = await asyncio.to_thread(opened, tmp_path)
+        for _ in range(2):
+            place = await here.journal.append("run", b"0", START, listing=RunListing(1))
+            assert await here.claims.claim("run", "0.1", by="us") is Claimed.GRANTED
+            assert place
+            await here.retention.delete("run")
+        await here.journal.append("run", b"0", START, listing=RunListing(1))
+        assert await here.claims.claim("run", "0.1", by="another") is Claimed.TAKEN
+        await here.close()
+
+    asyncio.run(story())
+
+
 def test_runs_are_orphans_whose_holder_is_gone_and_no_others(tmp_path: Path) -> None:
     async def story() -> None:
         gone = await asyncio.to_thread(opened, tmp_path, lease_ms=1_000)

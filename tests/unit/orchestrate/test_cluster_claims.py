@@ -255,8 +255,9 @@ def test_what_a_key_of_another_tool_reports_is_not_told_when_its_run_is_forgotte
             await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(done(call)))
             link, reports = workers.stores[0].link, workers.stores[0].queue.reports
             own, other = Lane("tool", call.tool, call.version), Lane("tool", "look", "1")
-            assert await link.call(reports.told_of(run_id, {call.id: own})) == []
-            assert await link.call(reports.told_of(run_id, {call.id: other})) != []
+            since = {call.id: 0}
+            assert await link.call(reports.told_of(run_id, {call.id: own}, since)) == []
+            assert await link.call(reports.told_of(run_id, {call.id: other}, since)) != []
 
     play(story())
 

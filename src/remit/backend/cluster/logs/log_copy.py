@@ -64,6 +64,8 @@ _log = logging.getLogger(__name__)
 FOREIGN_TEXTS_MAX = 100_000
 # The codes with which an entry is refused although its key is known here: it may not write this.
 _NOT_THEIRS = (CAPABILITY_LACKING, CAPABILITY_EXPIRED, SIGNER_REVOKED)
+# A number of a turn has fewer digits; what is longer is no id of a command.
+_DIGITS_MAX = 12
 _REWRITTEN = Rewritten.__name__.encode()
 
 
@@ -388,6 +390,18 @@ class ClusterLogCopy:
     def stands_at(self, run_id: str, number: int) -> Place:
         """Where the entry of a turn stands."""
         return self._anew.get((run_id, number), self.places[run_id][number])
+
+    async def ordered_at(self, run_id: str, command_id: str) -> Place:
+        """Where the turn was written first that orders a command: what stands before it was said of no such command.
+
+        0 where that turn is not known here, and of a run that is there again after it was removed.
+        """
+        number = command_id.partition(".")[0]
+        turn = int(number) if number.isdecimal() and len(number) <= _DIGITS_MAX else -1
+        if turn >= len(self.places.get(run_id, ())):
+            await self.refresh()
+        places = self.places.get(run_id, ())
+        return places[turn] if 0 <= turn < len(places) and run_id not in self.gone else 0
 
     def turns_behind(self, place: Place, limit: int) -> Sequence[tuple[Place, str, int, bytes]]:
         """The turns of listed runs behind a place, at most so many: where, whose, which number, and the reference to it."""
