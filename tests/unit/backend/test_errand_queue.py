@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.backend.cluster.logs.entries import Mark
 from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.work import errand_queue
+from remit.backend.folded.log import RUN
 from remit.core.failure import RequestRejected
+from remit.core.journal.codec import encode_record
 from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
 from remit.core.journal.storage import START, RunListing, Warrant
@@ -214,6 +218,23 @@ def test_words_about_a_call_count_from_the_turn_that_orders_it_also_where_that_w
         for odd in ("", "x", "9" * 99 + ".1", "-1.1", "7.1"):
             assert await fresh.log_copy.ordered_at("run", odd) == 0
         for store in (here, there, fresh):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_every_word_counts_about_a_call_of_a_run_whose_turns_this_process_may_not_all_know(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, other = [await asyncio.to_thread(opened, tmp_path / name) for name in ("ours", "theirs")]
+        assert await here.claims.claim("run", "0.1", by="early") is Claimed.GRANTED
+        place = await here.journal.append("run", b"0", START, listing=RunListing(1))
+        assert await here.log_copy.ordered_at("run", "0.1") == place
+        # It may be a turn that counts for others, and by which they count the turns behind it.
+        await other.link.write(entry(RUN + "run", encode_record(Mark("x")), after=place))
+        await here.log_copy.refresh()
+        assert await here.log_copy.ordered_at("run", "0.1") == 0
+        assert await here.claims.claim("run", "0.1") is Claimed.TAKEN
+        for store in (here, other):
             await store.close()
 
     asyncio.run(story())

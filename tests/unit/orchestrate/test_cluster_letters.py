@@ -109,7 +109,7 @@ def test_an_errand_that_broke_its_performer_is_a_letter_and_is_done_when_it_is_s
 
         async def breaks(self: Performers, errand: Errand, kit: Kit) -> Report:
             if isinstance(errand, ToolErrand):
-                raise ValueError("no code of ours foresaw this")
+                raise TypeError("no code of ours foresaw this")
             return await perform(self, errand, kit)
 
         till.may_pay.set()
