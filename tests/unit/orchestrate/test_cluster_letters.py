@@ -17,10 +17,9 @@ from remit.core.journal.arrivals import ModelFailed
 from remit.core.journal.codec import encode_record
 from remit.core.journal.queued import DeadLetter, ErrandName, Lane
 from remit.core.run.contract import CallStatus
-from remit.orchestrate.executors import carrier
 from remit.orchestrate.executors.errands import Errand, ToolErrand, encode_report
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.executors.reports import Report
+from remit.orchestrate.executors.reports import Report, ToolBroke
 from remit.orchestrate.setup.kit import Kit
 from remit.orchestrate.workers import loop_worker
 from tests.e2e.house import asking, until
@@ -143,7 +142,7 @@ def test_a_report_of_another_kind_than_its_errand_can_have_is_refused_and_the_er
             assert sent is not None
             run_id, command = sent.subject.split(".")[-3:-1]
             name = ErrandName(run_id, command.replace("=2e=", "."))
-            wrong = encode_report(carrier.ToolBroke(name.command_id, ErrorCode.CANCELLED_SIGNAL, "made up"))
+            wrong = encode_report(ToolBroke(name.command_id, ErrorCode.CANCELLED_SIGNAL, "made up"))
             subject = report_subject(name)
             await signed(workers.stores[0], subject, wrong, {"Remit-Came": "done"})
             await until(lambda: "REPORT_REFUSED" in caplog.text, "it is refused")
