@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.backend.cluster.logs import tail
 from remit.backend.cluster.logs.entries import Mark
 from remit.backend.cluster.server.jetstream import JetMessage
 from remit.backend.cluster.server.link import entry
@@ -18,6 +19,7 @@ from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
 from remit.core.journal.storage import START, RunListing, Warrant
 from remit.testing.conformance.processes.dispatch import a_call
+from tests.e2e.house import until
 from tests.nats_server import clear, fall_silent, opened
 
 LANE, NAME = Lane("tool", "a tool.of dots", "v"), ErrandName("run.1", "1.1")
@@ -235,6 +237,30 @@ def test_every_word_counts_about_a_call_of_a_run_whose_turns_this_process_may_no
         assert await here.log_copy.ordered_at("run", "0.1") == 0
         assert await here.claims.claim("run", "0.1") is Claimed.TAKEN
         for store in (here, other):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_process_that_folds_no_logs_keeps_few_entries_and_knows_all_of_them_when_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(tail, "UNREAD_MAX", 5)
+        here, performer = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        ear = performer.link._tail
+        for round_ in range(3):
+            for number in range(10):
+                await here.journal.append(f"run-{round_}-{number}", b"0", START, listing=RunListing(1))
+            await until(lambda: ear._is_paused, "it hears nothing more")
+            assert len(ear._entries) == 0
+            await asyncio.sleep(0.1)
+            ear.begin_again()  # As where its connection was lost.
+            assert ear._subscription is None
+            for _ in range(2):
+                await performer.log_copy.refresh()
+                assert len(performer.log_copy.journal.every_run()) == (round_ + 1) * 10
+        for store in (here, performer):
             await store.close()
 
     asyncio.run(story())
