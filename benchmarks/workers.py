@@ -1,27 +1,30 @@
-"""What workers cost: runs a second on a cluster of one node, beside the bare protocol and bare publish-and-ack.
+"""What workers cost: runs a second on clusters of one node and of three, beside the bare protocol and bare publish-and-ack.
 
-    python -m benchmarks.workers [--runs N] [--workers 1 2 4]
+    python -m benchmarks.workers [--runs N] [--workers 1 2 4] [--nodes 1 3]
 
-A run asks a model five times and looks something up four times. The bare protocol writes the same turns, errands and reports with
-the same expectations, and has no remit in it; publish-and-ack writes the turns alone.
+A run asks a model five times and looks something up four times; it changes nothing, so it claims nothing. The bare protocol
+writes the same turns, errands and reports with the same expectations, and has no remit in it; publish-and-ack writes the turns
+alone. Both are measured on nodes like those of the workers, in the same run.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nats.aio.msg import Msg
 
+from benchmarks.nodes import Nodes, cpu_s, nodes
 from remit.assemble import kit_for, open_store, settings_of, system_on
 from remit.backend.cluster.server.connection import connect, prepare_streams
 from remit.backend.cluster.server.jetstream import JetMessage, JetStream
-from remit.backend.cluster.server.nats_server import NatsServer
 from remit.wire.subjects import STREAM
 
 LOOPS = 4
@@ -30,6 +33,12 @@ TURNS = ERRANDS + 1
 # About what a turn, an errand and a report have of bytes.
 TURN, ERRAND, REPORT = b"t" * 900, b"e" * 1_200, b"r" * 300
 AT_ONCE = 50
+# The workers of each set, in the order in which they are employed.
+PARTS = ("loop", "model", "tools")
+# So many runs a second are a million a day.
+MILLION_A_DAY = 1_000_000 / 86_400
+# How many times as many runs the bare protocol may do, at most.
+WANTED = 1.5
 TOOLS = '''
 from remit import tool
 
@@ -131,17 +140,31 @@ def employed(address: str, folder: Path, sets: int) -> list["subprocess.Popen[by
     ]
 
 
-async def with_workers(address: str, folder: Path, runs: int, sets: int) -> tuple[float, float]:
-    """Runs a second with so many workers of each kind, and the bytes that a turn takes in the stream."""
-    processes = employed(address, folder, sets)
-    store = await asyncio.to_thread(open_store, settings_of(home=folder / "home", store=f"{address}?drive=workers"))
+@dataclass(frozen=True)
+class Reached:
+    """What runs with workers came to: how many a second, bytes kept of a turn, and milliseconds of CPU time a run by part."""
+
+    runs_per_s: float
+    turn_bytes: float
+    cpu_ms: Mapping[str, float]
+
+
+async def with_workers(cluster: Nodes, folder: Path, runs: int, sets: int) -> Reached:
+    """Runs with so many workers of each kind."""
+    processes = employed(cluster.address, folder, sets)
+    where = f"{cluster.address}?drive=workers"
+    store = await asyncio.to_thread(open_store, settings_of(home=folder / "home", store=where))
+    parts = {part: [one.pid for one in processes[n * sets : (n + 1) * sets]] for n, part in enumerate(PARTS)}
+    parts |= {"nodes": list(cluster.pids), "the program that waits": [os.getpid()]}
     system = system_on(store)
     kit = kit_for(f"scripted:{folder / 'script.json'}", [str(folder / "tools.py")], base=folder)
     try:
         await system.run("Warm up.", kit)
+        before = {part: cpu_s(*pids) for part, pids in parts.items()}
         took_s = await spread(runs, lambda number: system.run(f"Look {number}.", kit))
+        cpu_ms = {part: (cpu_s(*pids) - before[part]) * 1000 / runs for part, pids in parts.items()}
         info = await store.link.call(store.link.jet.asked(f"$JS.API.STREAM.INFO.{STREAM}"))  # type: ignore[attr-defined]  # of the cluster
-        return runs / took_s, info["state"]["bytes"] / ((runs + 1) * TURNS)
+        return Reached(runs / took_s, info["state"]["bytes"] / ((runs + 1) * TURNS), cpu_ms)
     finally:
         await system.close()
         for process in processes:
@@ -155,17 +178,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workers", description="Measure what workers cost.")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
+    parser.add_argument("--nodes", type=int, nargs="*", default=[1, 3])
     options = parser.parse_args()
-    for sets in options.workers:
-        with tempfile.TemporaryDirectory() as name, NatsServer(Path(name) / "nats") as server:
-            folder = Path(name)
-            (folder / "script.json").write_text(script())
-            (folder / "tools.py").write_text(TOOLS)
-            reached, size = asyncio.run(with_workers(server.address, folder, options.runs, sets))
-            _tell(f"{sets} worker(s) of each kind, {size:,.0f} bytes kept a turn", reached)
-    with tempfile.TemporaryDirectory() as name, NatsServer(Path(name) / "nats") as server:
-        _tell("the bare protocol", asyncio.run(bare_protocol(server.address, options.runs)))
-        _tell("bare publish-and-ack", asyncio.run(bare_acks(server.address, options.runs)))
+    for count in options.nodes:
+        with tempfile.TemporaryDirectory() as name, nodes(Path(name), count) as cluster:
+            floor = asyncio.run(bare_protocol(cluster.address, options.runs))
+            _tell(f"{count} node(s): the bare protocol", floor)
+            _tell(f"{count} node(s): bare publish-and-ack", asyncio.run(bare_acks(cluster.address, options.runs)))
+        for sets in options.workers:
+            with tempfile.TemporaryDirectory() as name, nodes(Path(name), count) as cluster:
+                folder = Path(name)
+                (folder / "script.json").write_text(script())
+                (folder / "tools.py").write_text(TOOLS)
+                reached = asyncio.run(with_workers(cluster, folder, options.runs, sets))
+            _tell_reached(f"{count} node(s): {sets} worker(s) of each kind", reached, floor)
+
+
+def _tell_reached(what: str, reached: Reached, floor: float) -> None:
+    times = floor / reached.runs_per_s
+    _tell(f"{what}; the bare protocol does {times:.1f} times as many, {WANTED} are wanted", reached.runs_per_s)
+    cpu_ms = sum(reached.cpu_ms.values())
+    parts = ", ".join(f"{part} {took:.0f}" for part, took in reached.cpu_ms.items())
+    print(f"           {reached.turn_bytes:,.0f} bytes kept a turn; {cpu_ms:.0f} ms of CPU time a run: {parts}")
+    print(f"           a million runs a day: {MILLION_A_DAY * cpu_ms / 1000:.1f} cores on average", flush=True)
 
 
 def _tell(what: str, reached: float) -> None:

@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 
 from remit.backend.cluster.layout import CHUNK_BYTES, claim_subject, errand_subject, report_subject
+from remit.backend.cluster.logs import tail
+from remit.backend.cluster.logs.entries import Mark
 from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.work import errand_queue
+from remit.backend.folded.log import RUN
 from remit.core.failure import RequestRejected
+from remit.core.journal.codec import encode_record
 from remit.core.journal.commands import CallTool
 from remit.core.journal.queued import NO_ERRAND, Came, Claim, Claimed, ClaimWord, ErrandName, Lane, StoredReport
 from remit.core.journal.storage import START, RunListing, Warrant
 from remit.testing.conformance.processes.dispatch import a_call
+from tests.e2e.house import until
 from tests.nats_server import clear, fall_silent, opened
 
 LANE, NAME = Lane("tool", "a tool.of dots", "v"), ErrandName("run.1", "1.1")
@@ -186,6 +192,91 @@ def test_a_call_that_is_ordered_again_may_begin_again_by_the_turn_that_orders_it
         assert await there.claims.claim("run", call.id) is Claimed.GRANTED
         for store in (here, there):
             await store.close()
+
+    asyncio.run(story())
+
+
+def test_words_about_a_call_count_from_the_turn_that_orders_it_also_where_that_was_written_anew_or_elsewhere(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        here, there = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        call = a_call("1.1", mutating=True)
+        # A word that stands before the turn.
+        assert await there.claims.claim("run", call.id) is Claimed.GRANTED
+        warrant = Warrant(await here.leases.take("run") or 0)
+        place = await here.journal.append("run", b"words", START, listing=RunListing(1), warrant=warrant)
+        await here.journal.append("run", b"more words", place, warrant=warrant)
+        assert await there.claims.last("run", call.id) is None
+        assert await here.claims.claim("run", call.id, by="us") is Claimed.GRANTED
+        assert await there.claims.claim("run", call.id) is Claimed.TAKEN
+        # Its turn is written anew behind the claim, and stands where it stood.
+        for number in (0, 1):
+            await here.redactions._rewrite("run", number, b"")
+        fresh = await asyncio.to_thread(opened, tmp_path)
+        for store in (here, there, fresh):
+            assert await store.claims.claim("run", call.id) is Claimed.TAKEN
+            assert not await store.claims.revoke("run", call.id)
+        for odd in ("", "x", "9" * 99 + ".1", "-1.1", "7.1"):
+            assert await fresh.log_copy.ordered_at("run", odd) == 0
+        for store in (here, there, fresh):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_every_word_counts_about_a_call_of_a_run_whose_turns_this_process_may_not_all_know(tmp_path: Path) -> None:
+    async def story() -> None:
+        here, other = [await asyncio.to_thread(opened, tmp_path / name) for name in ("ours", "theirs")]
+        assert await here.claims.claim("run", "0.1", by="early") is Claimed.GRANTED
+        place = await here.journal.append("run", b"0", START, listing=RunListing(1))
+        assert await here.log_copy.ordered_at("run", "0.1") == place
+        # It may be a turn that counts for others, and by which they count the turns behind it.
+        await other.link.write(entry(RUN + "run", encode_record(Mark("x")), after=place))
+        await here.log_copy.refresh()
+        assert await here.log_copy.ordered_at("run", "0.1") == 0
+        assert await here.claims.claim("run", "0.1") is Claimed.TAKEN
+        for store in (here, other):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_process_that_folds_no_logs_keeps_few_entries_and_knows_all_of_them_when_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(tail, "UNREAD_MAX", 5)
+        here, performer = [await asyncio.to_thread(opened, tmp_path) for _ in range(2)]
+        ear = performer.link._tail
+        for round_ in range(3):
+            for number in range(10):
+                await here.journal.append(f"run-{round_}-{number}", b"0", START, listing=RunListing(1))
+            await until(lambda: ear._is_paused, "it hears nothing more")
+            assert len(ear._entries) == 0
+            await asyncio.sleep(0.1)
+            ear.begin_again()  # As where its connection was lost.
+            assert ear._subscription is None
+            for _ in range(2):
+                await performer.log_copy.refresh()
+                assert len(performer.log_copy.journal.every_run()) == (round_ + 1) * 10
+        for store in (here, performer):
+            await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_claim_on_a_call_of_a_run_that_was_removed_and_is_there_again_still_counts(tmp_path: Path) -> None:
+    async def story() -> None:
+        here = await asyncio.to_thread(opened, tmp_path)
+        for _ in range(2):
+            place = await here.journal.append("run", b"0", START, listing=RunListing(1))
+            assert await here.claims.claim("run", "0.1", by="us") is Claimed.GRANTED
+            assert place
+            await here.retention.delete("run")
+        await here.journal.append("run", b"0", START, listing=RunListing(1))
+        assert await here.claims.claim("run", "0.1", by="another") is Claimed.TAKEN
+        await here.close()
 
     asyncio.run(story())
 

@@ -8,17 +8,23 @@ from pathlib import Path
 import pytest
 
 from remit.backend.cluster.layout import claim_subject
+from remit.backend.cluster.logs.entries import Left
+from remit.backend.cluster.server.jetstream import JetMessage
+from remit.backend.cluster.server.link import entry
 from remit.backend.cluster.store import ClusterStore
 from remit.backend.cluster.work.claim_words import claim_message
+from remit.backend.cluster.work.errand_queue import _written
+from remit.backend.folded.log import INBOX
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import Happened, RunHalted
-from remit.core.journal.codec import encode_record
+from remit.core.journal.codec import encode_record, encode_signal
 from remit.core.journal.commands import CallTool, ReconcileTool
 from remit.core.journal.queued import Came, Claim, Claimed, ClaimWord, ErrandName, Lane
+from remit.core.journal.storage import START
 from remit.core.limits.tools import ToolResult
 from remit.core.run.approval import What
 from remit.core.run.contract import CallStatus
-from remit.core.run.signals import Signal
+from remit.core.run.signals import Signal, UserSignal
 from remit.orchestrate.executors import division
 from remit.orchestrate.executors.errands import decode_errand, encode_report
 from remit.orchestrate.executors.reports import PersonApproved, Report, ToolAccounted, ToolBroke, ToolSaid
@@ -133,7 +139,12 @@ def test_that_a_call_was_taken_back_counts_from_a_key_that_drives_alone(tmp_path
         till = Till()
         async with paying_beside_a_stranger(tmp_path, till, has_worker=True) as (workers, program, stranger, call):
             run_id = await run_of(program)
-            await stranger.queue.report(ErrandName(run_id, call.id), Came.WITHDRAWN)
+            name = ErrandName(run_id, call.id)
+            # In all three forms in which a driver takes a call back.
+            taken_back = Claim(ClaimWord.REVOKED, workers.stores[0].link.worker)
+            await stranger.link.write(claim_message(stranger.signet, run_id, call.id, taken_back, None))
+            stranger.link.ring("remit.ring.stop", _written(name).encode(), is_signed=True)
+            await stranger.queue.report(name, Came.WITHDRAWN)
             (letter,) = await letters_of(workers, 1)
             assert letter.code == "CAPABILITY_LACKING"
             till.may_pay.set()
@@ -255,8 +266,9 @@ def test_what_a_key_of_another_tool_reports_is_not_told_when_its_run_is_forgotte
             await stranger.queue.report(ErrandName(run_id, call.id), Came.DONE, encode_report(done(call)))
             link, reports = workers.stores[0].link, workers.stores[0].queue.reports
             own, other = Lane("tool", call.tool, call.version), Lane("tool", "look", "1")
-            assert await link.call(reports.told_of(run_id, {call.id: own})) == []
-            assert await link.call(reports.told_of(run_id, {call.id: other})) != []
+            since = {call.id: 0}
+            assert await link.call(reports.told_of(run_id, {call.id: own}, since)) == []
+            assert await link.call(reports.told_of(run_id, {call.id: other}, since)) != []
 
     play(story())
 
@@ -275,10 +287,21 @@ def test_no_worker_for_tools_approves_a_call_by_what_comes_late(tmp_path: Path) 
             response = await program.run(asking("Please pay."), workers.kit)
             assert response.waiting_for is not None
             question = response.waiting_for.packet_ids[0].rpartition("/")[2]
-            yes = PersonApproved(question, "the boss")
-            await stranger.queue.late(ErrandName(response.run_id, question), encode_report(yes))
-            (letter,) = await letters_of(workers, 1)
-            assert letter.code == "LATE_NOT_PERMITTED"
+            yes = encode_report(PersonApproved(question, "the boss"))
+            packet = {"packet_id": response.waiting_for.packet_ids[0]}
+            said = encode_signal(UserSignal("made-up", Signal.APPROVE, response.run_id, "the boss", payload=packet))
+            name = ErrandName(response.run_id, question)
+            # The true report of an approval, and the true entry of an inbox, wherever this key can put them.
+            await stranger.queue.report(name, Came.DONE, yes)
+            await stranger.queue.report(name, Came.DONE, said)
+            await stranger.queue.late(name, said)
+            left = entry(INBOX + response.run_id, encode_record(Left(1)), after=START, bulk=said)
+            headers = stranger.signet.signed_entry(left.subject, left.data, left.headers, 0)
+            await stranger.link.call(stranger.link.jet.write(JetMessage(left.subject, left.data, headers, 0)))
+            await workers.stores[0].queue.due(response.run_id)
+            await stranger.queue.late(name, yes)
+            codes = {letter.code for letter in await letters_of(workers, 2)}
+            assert codes == {"CAPABILITY_LACKING", "LATE_NOT_PERMITTED"}
             assert till.begun == 0
             assert await program.archive.approvals(response.run_id)
             await stranger.close()

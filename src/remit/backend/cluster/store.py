@@ -58,7 +58,7 @@ class ClusterStore:
         self.halts = FoldedHalts(log_copy)
         self.seals = FileSeals(home, lambda: self.key.signer)
         self.signet = link.signet
-        self.claims = ClusterClaims(link, self.signet)
+        self.claims = ClusterClaims(link, self.signet, log_copy)
         self.queue = ErrandQueue(link, self.blobs, leases=self.leases, claims=self.claims, now_ms=now_ms)
         self.journal.errands = self._offered_again
         self.retention = ClusterRetention(self, now_ms)

@@ -12,6 +12,8 @@ from remit.core.record import Record
 ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
 # A worker tells what became of a call that it has not claimed.
 OUTCOME_UNCLAIMED = "OUTCOME_UNCLAIMED"
+# A claim or a report is older than the turn that orders its command.
+MESSAGE_PREMATURE = "MESSAGE_PREMATURE"
 
 
 class ErrandName(Record):

@@ -229,10 +229,12 @@ class LoopWorker:
         kind = MODEL if isinstance(report, ModelSaid | ModelFailed) else TOOL
         if word.performs is not None and kind not in word.performs:
             return LATE_NOT_PERMITTED, f"what came late is told by one who performs no errands of a {kind}"
-        if kind == MODEL:
-            return "", ""
         driver = self._hub.drivers.get(word.run_id)
         state = (driver.live if driver is not None else await self._hub.runner.load(word.run_id)).state
+        if state.manifest is None:  # It was deleted since.
+            raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, f"run {word.run_id} is not there")
+        if kind == MODEL:
+            return "", ""
         call, question = state.calls.made.get(word.command_id), state.commands.open.get(word.command_id)
         asked = question.tool if isinstance(question, ReconcileTool) else ""
         tool = state.derived.tools.get(asked if call is None else call.tool)

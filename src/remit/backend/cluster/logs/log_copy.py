@@ -64,6 +64,8 @@ _log = logging.getLogger(__name__)
 FOREIGN_TEXTS_MAX = 100_000
 # The codes with which an entry is refused although its key is known here: it may not write this.
 _NOT_THEIRS = (CAPABILITY_LACKING, CAPABILITY_EXPIRED, SIGNER_REVOKED)
+# A number of a turn has fewer digits; what is longer is no id of a command.
+_DIGITS_MAX = 12
 _REWRITTEN = Rewritten.__name__.encode()
 
 
@@ -388,6 +390,26 @@ class ClusterLogCopy:
     def stands_at(self, run_id: str, number: int) -> Place:
         """Where the entry of a turn stands."""
         return self._anew.get((run_id, number), self.places[run_id][number])
+
+    async def ordered_at(self, run_id: str, command_id: str) -> Place:
+        """Where the turn was written first that orders a command: what stands before it was said of no such command.
+
+        0 where that turn is not known here for certain, and of a run that is there again after it was removed: then every word
+        counts, so that a call that may have begun begins no second time.
+        """
+        number = command_id.partition(".")[0]
+        turn = int(number) if number.isdecimal() and len(number) <= _DIGITS_MAX else -1
+        if turn >= len(self.places.get(run_id, ())):
+            await self.refresh()
+        places = self.places.get(run_id, ())
+        is_known = 0 <= turn < len(places) and run_id not in self.gone and not self._may_lack_turns(run_id)
+        return places[turn] if is_known else 0
+
+    def _may_lack_turns(self, run_id: str) -> bool:
+        """Whether turns of a run may stand in the stream that this process does not count, while others do."""
+        refused = self.refused.get(log_subject(RUN + run_id), ())
+        is_strange = any(one.code in (SIGNER_UNKNOWN, *_NOT_THEIRS) for one in refused)
+        return is_strange or len(refused) >= REFUSED_MAX or bool(self.unreadable)
 
     def turns_behind(self, place: Place, limit: int) -> Sequence[tuple[Place, str, int, bytes]]:
         """The turns of listed runs behind a place, at most so many: where, whose, which number, and the reference to it."""

@@ -3,6 +3,8 @@
 Rule 1: the consumer behind it may be lost at any time, with its server or with the connection; a gap in its numbers, silence
         or a new connection has another one begin behind the last entry that was seen.
 Rule 2: only headers are sent; the bytes of turns and letters are read by those who need them.
+Rule 3: a process that folds no logs, as a worker that only performs, keeps UNREAD_MAX entries at most: then it hears nothing
+        more until it asks for news, and begins behind the last entry that it folded.
 """
 
 import asyncio
@@ -31,6 +33,8 @@ HEARTBEAT_S = 2.0
 SILENCE_S_MAX = 3 * HEARTBEAT_S
 # How long an entry that the leader has may take to arrive before a new consumer is tried.
 ARRIVAL_S_MAX = 1.0
+# How many entries are kept for a process that asks for none; one that drives runs asks every few seconds.
+UNREAD_MAX = 5_000
 # A consumer that its process left is forgotten by the server after that.
 _LEFT_NS = 30_000_000_000
 _NS_PER_S = 1_000_000_000
@@ -87,6 +91,10 @@ class Tail:
         self._heard_at_s = 0.0
         self._subscription: Subscription | None = None
         self._inbox = ""
+        # How far it was folded, how many wait to be told, and how many entries were heard since the last was.
+        self._folded = self._readers = self._unread = 0
+        # Whether nothing is heard until a reader asks.
+        self._is_paused = False
         self._beginning: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -107,7 +115,7 @@ class Tail:
 
     def begin_again(self) -> None:
         """Have another consumer begin behind the last entry that was seen."""
-        if self._beginning is None or self._beginning.done():
+        if not self._is_paused and (self._beginning is None or self._beginning.done()):
             self._beginning = asyncio.create_task(self._try_to_begin())
 
     async def news(self, after: int, up_to: int = 0) -> list[HeardEntry]:
@@ -115,10 +123,16 @@ class Tail:
 
         Entries up to `after` are forgotten here: they were folded.
         """
-        if up_to:
-            await self._arrived(up_to)
-        else:
-            await self._caught_up()
+        self._folded = max(self._folded, after)
+        if self._is_paused:
+            self._is_paused, self._seen = False, self._folded
+            self.begin_again()
+        self._readers += 1
+        try:
+            await (self._arrived(up_to) if up_to else self._caught_up())
+        finally:
+            self._readers -= 1
+        self._unread = 0
         while self._entries and self._entries[0].place <= after:
             self._entries.popleft()
         return list(self._entries)
@@ -184,7 +198,7 @@ class Tail:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            if loop.time() - self._heard_at_s > SILENCE_S_MAX:
+            if not self._is_paused and loop.time() - self._heard_at_s > SILENCE_S_MAX:
                 self._heard_at_s = loop.time()
                 self.begin_again()
 
@@ -206,5 +220,15 @@ class Tail:
             self._seen = place
             entry = from_header(place, message.subject, headers, int(parts[_AT_NS]) // _NS_PER_MS)
             self._entries.append(entry)
+            self._unread += 1
             self._on_entry(entry)
             self._heard.set()
+            if self._unread > UNREAD_MAX and not self._readers:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        """Hear nothing more until a reader asks, and keep nothing: this process folds no logs just now."""
+        self._is_paused, self._inbox, self._unread = True, "", 0
+        self._entries.clear()
+        await self._leave()
+        self._subscription = None

@@ -45,6 +45,9 @@ _FULL = frozenset({10002, 10023, 10028, 10047, 10077})
 _WRONG_LAST = frozenset({10071, 10164})
 NO_MESSAGE = 10037
 _UNDECIDED = (NatsError, TimeoutError, OSError)
+# The statuses with which a consumer hands over nothing; 408 says that the time of the question is over.
+_NOTHING = ("404", "408", "409", "503")
+_NS_PER_S = 1_000_000_000
 
 
 class Overtaken(Exception):
@@ -290,6 +293,23 @@ class JetStream:
         finally:
             await answers.unsubscribe()
         return found
+
+    async def pulled(self, consumer: str, wait_s: float) -> Msg | None:
+        """The next message that a consumer hands over; None where none came within so long."""
+        asked = json.dumps({"batch": 1, "expires": int(wait_s * _NS_PER_S)}).encode()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{consumer}"
+        try:
+            message = await self.client.request(subject, asked, timeout=wait_s + 1, old_style=True)
+        except _UNDECIDED:
+            # No leader just now: it is asked again, and not at once.
+            await asyncio.sleep(wait_s / 10)
+            return None
+        status = (message.headers or {}).get("Status", "")
+        if status in _NOTHING:
+            if status != "408":
+                await asyncio.sleep(wait_s / 10)
+            return None
+        return message
 
     async def remove(self, seq: int, stream: str = STREAM) -> None:
         """Remove one message, its bytes overwritten."""

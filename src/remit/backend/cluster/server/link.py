@@ -89,7 +89,8 @@ class Link:
         self.replicas = 1
         self.is_closed = False
         self._is_introduced = False
-        self._refusals = self._aside = 0
+        self._refusals = 0
+        self._aside: set[Place | str] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="remit-nats", daemon=True)
         self._thread.start()
@@ -234,9 +235,9 @@ class Link:
 
         `place` is where it stands, or the name of what the letter is about.
         """
-        self._aside += 1
-        if self.is_closed or self._aside > ASIDE_MAX:
+        if self.is_closed or place in self._aside or len(self._aside) >= ASIDE_MAX:
             return
+        self._aside.add(place)
         headers = {CODE: code, REASON: why, SUBJECT: subject[:SUBJECT_CHARS_MAX], TTL: f"{ASIDE_KEPT_S}s"}
         message = JetMessage(f"{ASIDE}{place}", b"", headers, 0)
         self._loop.call_soon_threadsafe(lambda: self._keep_task(self._keep_aside(message)))

@@ -49,7 +49,7 @@ from remit.backend.cluster.work.stored_reports import CAME, SeenReports, StoredR
 from remit.core.failure import InvariantBroken
 from remit.core.journal.codec import decode_record, encode_record
 from remit.core.journal.queued import NO_ERRAND, Came, ErrandName, Lane, QueuedErrand, QueuedWord, StoredReport
-from remit.core.journal.storage import BlobMissing
+from remit.core.journal.storage import BlobMissing, Place
 from remit.core.record import digest_of
 from remit.wire.subjects import STREAM
 
@@ -76,8 +76,6 @@ _HEARD_MAX = 10_000
 
 _log = logging.getLogger(__name__)
 
-_GONE = ("404", "408", "409", "503")
-
 
 class ErrandQueue:
     """The queue, for those who send errands and for those who perform them."""
@@ -94,6 +92,7 @@ class ErrandQueue:
         self.reports = StoredReports(link, claims)
         self._link = link
         self._leases = leases
+        self._claims = claims
         self._blobs = blobs
         self.letters = DeadLetters(link, now_ms, self._again)
         # In the loop of the connection: who waits for reports of a run, and how they are rung.
@@ -119,7 +118,8 @@ class ErrandQueue:
         body, headers = await self._packed(data)
         headers |= {_NAME: _written(name), **self.signet.until(_TTL_S * 1000)}
         message = self._message(errand_subject(name, lane), body, headers, 0)
-        seen = await self._link.call(self._carried(name, lane, claim, message, is_new=is_new))
+        since = await self._since(name)
+        seen = await self._link.call(self._carried(name, lane, claim, message, since, is_new=is_new))
         stored = await self._unpacked((seen.data, dict(seen.headers)))
         return StoredReport(stored.came, stored.data, is_unclaimed=seen.is_unclaimed)
 
@@ -127,7 +127,8 @@ class ErrandQueue:
         """What came of an errand that another has sent; None where nothing did within so long."""
         try:
             async with asyncio.timeout(wait_s):
-                seen = await self._link.call(self._carried(name, lane, 0, None, is_new=False))
+                since = await self._since(name)
+                seen = await self._link.call(self._carried(name, lane, 0, None, since, is_new=False))
                 return await self._unpacked((seen.data, dict(seen.headers)))
         except TimeoutError:
             return None
@@ -137,7 +138,7 @@ class ErrandQueue:
         return JetMessage(subject, body, self.signet.signed(subject, body, headers), after)
 
     async def _carried(
-        self, name: ErrandName, lane: Lane, claim: int, message: JetMessage | None, *, is_new: bool
+        self, name: ErrandName, lane: Lane, claim: int, message: JetMessage | None, since: Place, *, is_new: bool
     ) -> SeenReports:
         rung = asyncio.Event()
         await self._listen(name.run_id, rung)
@@ -145,7 +146,7 @@ class ErrandQueue:
             is_sent, place = False, 0
             while True:
                 if not is_new:
-                    seen = await self.reports.seen(name, lane, claim, place)
+                    seen = await self.reports.seen(name, lane, claim, place, since)
                     if seen.is_reported:
                         return seen
                     place = seen.place
@@ -162,11 +163,12 @@ class ErrandQueue:
 
     async def withdraw(self, name: ErrandName, lane: Lane, claim: int = 0) -> None:
         """Take an errand back: one that waits is given to no worker; who performs it is told to stop, and waited for."""
-        await self._link.finish(self._withdraw(name, lane, claim))
+        since = await self._since(name)
+        await self._link.finish(self._withdraw(name, lane, claim, since))
 
-    async def _withdraw(self, name: ErrandName, lane: Lane, claim: int) -> None:
+    async def _withdraw(self, name: ErrandName, lane: Lane, claim: int, since: Place) -> None:
         jet, said = self._link.jet, {CAME: Came.WITHDRAWN.value, TTL: f"{_TTL_S}s"}
-        if not await self._report(name, self._message(report_subject(name), b"", said), lane, claim):
+        if not await self._report(name, self._message(report_subject(name), b"", said), lane, claim, since):
             return  # It is over.
         if (stored := await jet.last(errand_subject(name, lane))) is not None:
             await jet.remove(stored.seq)
@@ -200,7 +202,8 @@ class ErrandQueue:
         """
         errands, reported, _ = errands_of(run_id)
         await self._link.finish(self._link.jet.purge(errands))
-        unheard = await self._link.call(self.reports.told_of(run_id, unsure)) if unsure else []
+        since = {command_id: await self._claims.since(run_id, command_id) for command_id in unsure}
+        unheard = await self._link.call(self.reports.told_of(run_id, unsure, since)) if unsure else []
         found = [await self._unpacked(one) for one in unheard]
         await self._link.finish(self._link.jet.purge(reported))
         return found
@@ -219,7 +222,7 @@ class ErrandQueue:
 
     async def next_errand(self, lane: Lane) -> QueuedErrand | None:
         """The next errand of a lane; None where none came for a while."""
-        message = await self._link.call(self._pulled(_consumer_of(lane)))
+        message = await self._link.call(self._link.jet.pulled(_consumer_of(lane), PULL_S))
         if message is None:
             return None
         headers = message.headers or {}
@@ -239,24 +242,34 @@ class ErrandQueue:
         """Store what came of an errand and ring for it; False where one was stored before that counts."""
         body, headers = await self._packed(data)
         message = self._message(report_subject(name), body, {**headers, CAME: came.value})
-        return await self._link.finish(self._report(name, message, lane, claim))
+        try:
+            await self._link.finish(self._tell(name, replace(message, after=0)))
+        except Overtaken:
+            since = await self._since(name)
+            return await self._link.finish(self._report(name, message, lane, claim, since))
+        return True
 
-    async def _report(self, name: ErrandName, message: JetMessage, lane: Lane | None, claim: int) -> bool:
+    async def _report(self, name: ErrandName, message: JetMessage, lane: Lane | None, claim: int, since: Place) -> bool:
         seen = SeenReports(0)
         while not seen.is_reported:
             try:
-                await self._link.jet.write(replace(message, after=seen.place))
+                await self._tell(name, replace(message, after=seen.place))
                 break
             except Overtaken:
                 # It is written behind those that count for nothing.
-                seen = await self.reports.seen(name, lane, claim, seen.place)
+                seen = await self.reports.seen(name, lane, claim, seen.place, since)
+        return not seen.is_reported
+
+    async def _tell(self, name: ErrandName, message: JetMessage) -> None:
+        """Store a report and ring for it."""
+        await self._link.jet.write(message)
         with suppress(NatsError):  # A driver that waits looks by itself.
             await self._link.jet.client.publish(_REPORTED + token(name.run_id), b"")
-        return not seen.is_reported
 
     async def is_reported(self, name: ErrandName, lane: Lane | None = None, claim: int = 0) -> bool:
         """Whether it is known what came of an errand."""
-        return (await self._link.call(self.reports.seen(name, lane, claim))).is_reported
+        since = await self._since(name) if await self._link.call(self._link.jet.last(report_subject(name))) else 0
+        return (await self._link.call(self.reports.seen(name, lane, claim, since=since))).is_reported
 
     async def is_awaited(self, name: ErrandName) -> bool:
         """Whether an errand still stands: its run has not ended, and no driver has taken it back."""
@@ -315,7 +328,7 @@ class ErrandQueue:
 
     async def next_due(self) -> QueuedWord | None:
         """The next run that is due; None where none came for a while."""
-        message = await self._link.call(self._pulled(_words_of(DUE)))
+        message = await self._link.call(self._link.jet.pulled(_words_of(DUE), PULL_S))
         if message is None:
             return None
         run_id = message.data.decode(errors="replace")
@@ -333,7 +346,7 @@ class ErrandQueue:
 
     async def next_late(self) -> QueuedWord | None:
         """The next thing that came late; None where nothing did for a while."""
-        message = await self._link.call(self._pulled(_words_of(LATE)))
+        message = await self._link.call(self._link.jet.pulled(_words_of(LATE), PULL_S))
         if message is None:
             return None
         headers = message.headers or {}
@@ -351,8 +364,12 @@ class ErrandQueue:
             place=_place(message),
             command_id=name.command_id,
             signer=headers[SIGNER],
-            claimed=await self._link.call(self.reports.claimed_under(name, headers[SIGNER])),
+            claimed=await self._link.call(self.reports.claimed_under(name, headers[SIGNER], await self._since(name))),
         )
+
+    async def _since(self, name: ErrandName) -> Place:
+        """Behind which place words about an errand count."""
+        return await self._claims.since(name.run_id, name.command_id)
 
     async def _is_heard(self, message: Msg, what: str, subject: str) -> bool:
         """Whether a word is signed by one whose word counts, about what its subject says, and was not heard before."""
@@ -440,22 +457,6 @@ class ErrandQueue:
         made = await self._link.jet.asked(f"$JS.API.CONSUMER.DURABLE.CREATE.{STREAM}.{name}", asked)
         if "error" in made:
             raise unreachable(self._link.address, f"no consumer: {made['error'].get('description')}")
-
-    async def _pulled(self, consumer: str) -> Msg | None:
-        asked = json.dumps({"batch": 1, "expires": int(PULL_S * _NS_PER_S)}).encode()
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{consumer}"
-        try:
-            message = await self._link.jet.client.request(subject, asked, timeout=PULL_S + 1, old_style=True)
-        except (NatsError, TimeoutError, OSError):
-            # No leader just now: it is asked again, and not at once.
-            await asyncio.sleep(PULL_S / 10)
-            return None
-        status = (message.headers or {}).get("Status", "")
-        if status in _GONE:
-            if status != "408":
-                await asyncio.sleep(PULL_S / 10)
-            return None
-        return message
 
 
 def _late_subject(name: ErrandName) -> str:

@@ -7,6 +7,7 @@ Rule 2: what a claimed call came to counts from the key that holds the claim, an
 Rule 3: that an errand was taken back counts from a key that sends errands.
 Rule 4: where the signature of a report does not count, what came of its errand is not known: it may be that of the worker that
         had it, whose key was revoked since.
+Rule 5: a report that stands before the turn that orders its command says nothing of it, and is passed over with a dead letter.
 """
 
 import logging
@@ -19,7 +20,8 @@ from remit.backend.cluster.layout import ERRAND, REPORT, performance_subject, re
 from remit.backend.cluster.server.jetstream import Stored
 from remit.backend.cluster.server.link import Link
 from remit.backend.cluster.work.claim_words import ClusterClaims
-from remit.core.journal.queued import OUTCOME_UNCLAIMED, Came, ErrandName, Lane
+from remit.core.journal.queued import MESSAGE_PREMATURE, OUTCOME_UNCLAIMED, Came, ErrandName, Lane
+from remit.core.journal.storage import Place
 from remit.wire.credentials import CAPABILITY_LACKING
 
 CAME = "Remit-Came"
@@ -49,10 +51,18 @@ class StoredReports:
         self._link, self._signet = link, link.signet
         self._claims = claims
 
-    async def seen(self, name: ErrandName, lane: Lane | None, claim: int, after: int = 0) -> SeenReports:
-        """What is reported of an errand behind a place; `claim` is the attempt under which its call is claimed, 0 for none."""
+    async def seen(
+        self, name: ErrandName, lane: Lane | None, claim: int, after: Place = 0, since: Place = 0
+    ) -> SeenReports:
+        """What is reported of an errand behind a place; `claim` is the attempt under which its call is claimed, 0 for none.
+
+        What stands up to the place `since` is passed over, reports and claims.
+        """
         while (stored := await self._link.jet.following(report_subject(name), after)) is not None:
             after, headers = stored.seq, stored.headers
+            if after <= since:
+                self.put_aside(after, stored.subject, MESSAGE_PREMATURE, "what is reported before it is ordered")
+                continue
             said = SeenReports(after, is_reported=True, data=stored.data, headers=headers)
             unknown = SeenReports(after, is_reported=True, headers=_LOST)
             if code := self._objection(stored, lane):
@@ -65,7 +75,7 @@ class StoredReports:
                 continue
             if not claim or headers.get(CAME) in _DOUBTS:
                 return said
-            holders = await self._claims.holders(name.run_id, name.command_id, claim)
+            holders = await self._claims.holders(name.run_id, name.command_id, claim, since)
             if not holders:
                 return replace(said, is_unclaimed=True)
             if claim not in holders:
@@ -85,9 +95,9 @@ class StoredReports:
             return ""
         return self._signet.keyring.objection(headers[SIGNER], performance_subject(lane), wall_clock_ms())
 
-    async def claimed_under(self, name: ErrandName, did: str) -> int:
+    async def claimed_under(self, name: ErrandName, did: str, since: Place) -> int:
         """Under which attempt a key holds the call of an errand that was sent; 0 where it does not."""
-        holders = await self._claims.holders(name.run_id, name.command_id, name.attempt)
+        holders = await self._claims.holders(name.run_id, name.command_id, name.attempt, since)
         if not name.attempt or holders.get(name.attempt) != did:
             return 0
         if name.attempt > 1:
@@ -97,11 +107,14 @@ class StoredReports:
                 return 0
         return name.attempt
 
-    async def told_of(self, run_id: str, calls: Mapping[str, Lane]) -> list[tuple[bytes, dict[str, str]]]:
+    async def told_of(
+        self, run_id: str, calls: Mapping[str, Lane], since: Mapping[str, Place]
+    ) -> list[tuple[bytes, dict[str, str]]]:
         """What the keys that hold these calls have reported of them, whichever attempt it was."""
         found = list[tuple[bytes, dict[str, str]]]()
         for command_id, lane in calls.items():
-            holders, after = frozenset((await self._claims.holders(run_id, command_id)).values()), 0
+            after = since[command_id]
+            holders = frozenset((await self._claims.holders(run_id, command_id, since=after)).values())
             pattern = f"{REPORT}{token(run_id)}.{token(command_id)}.*"
             while (stored := await self._link.jet.following(pattern, after)) is not None:
                 after, headers = stored.seq, dict(stored.headers)
