@@ -147,7 +147,7 @@ def summary(requirements: Iterable[Requirement], works: Works) -> str:
     """How many of the numbers that finished works own hold, hold with limits, and are open."""
     owned = [requirement.verdict for requirement in requirements if requirement.owner in works.done]
     holds, limits, still_open = (owned.count(verdict) for verdict in VERDICTS)
-    return f"of {len(owned)} numbers of finished works {holds} hold, {limits} hold with limits, {still_open} are open"
+    return f"of {len(owned)} numbers of finished works {holds} hold, {limits} hold with limits, {still_open} open"
 
 
 def problems_of(requirements: list[Requirement], marks: Iterable[Mark], works: Works) -> list[str]:

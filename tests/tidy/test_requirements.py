@@ -94,7 +94,7 @@ def test_the_listing_shows_each_number_with_its_tests_or_none() -> None:
         "0.2   run        open: not built yet  A `|` may stand in a row",
         "                 t.py::test_a",
         "1 of 2 requirements have a test",
-        "of 1 numbers of finished works 1 hold, 0 hold with limits, 0 are open",
+        "of 1 numbers of finished works 1 hold, 0 hold with limits, 0 open",
     ]
 
 
