@@ -97,7 +97,7 @@ class Demand:
     @cached_property
     def wanted(self) -> Sought:
         """What is looked for in prose."""
-        return Sought(self.kinds, self.enums.words, self.names)
+        return Sought(self.kinds, self.enums.words, self.names, self.enums.choices)
 
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:

@@ -1,16 +1,17 @@
 """Finding: the one JSON value in what a model said, among fences, reasoning and prose.
 
-Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
-        equal, or the schema wants a list of them and nothing stands between them, the text has one meaning, otherwise none.
+Rule 1: a text holds one value. When several are equal, or the schema wants a list of them and nothing stands between them,
+        the text has one meaning, otherwise none: a value of another type may be a part of the one that is wanted, or correct
+        it.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
-        begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off. A
-        fence behind a value may replace it as well, whatever it holds.
+        begun behind a whole value and broken off may replace it, whatever its type and however alike it begins, so the
+        text is cut off. A fence behind a value may replace it as well, whatever it holds.
 Rule 4: words around the value are left out only where they are known to say nothing of it (`prose.py`), since what is ruled
         out, corrected or given as an example looks like an answer. Everything else around it is such words, too: brackets
         in prose ("[note]", "{name}"), lists that no reader of JSON takes, what is begun and never finished, and what the
-        line of a fence says beside a language. Values of types that the schema does not want are passed over, and so are
-        numbers in brackets where it wants no list.
+        line of a fence says beside a language. Numbers in brackets behind a word are citations where the schema wants no
+        list. A word that the schema lists, or yes and no where it wants a boolean, may be the answer, so it is no greeting.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
@@ -19,10 +20,17 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from remit.constraint.reading.enums import the_one_meant
+from remit.constraint.reading.enums import plain_form, the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.prose import LANGUAGE, says_nothing_before, says_nothing_behind, says_nothing_between
+from remit.constraint.reading.prose import (
+    LANGUAGE,
+    begins_a_value,
+    names_a_value,
+    says_nothing_before,
+    says_nothing_behind,
+    says_nothing_between,
+)
 from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
@@ -68,6 +76,7 @@ _only_closers = regex(r"[\s\]}]+")
 _only_separators = regex(r"[\s,]*")
 
 _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
+_citation = regex(rf"(?<=\w)[ \t]?{_footnote.pattern}")
 _word_before = regex(r"\w[\s`*_]*+\Z")
 _announced = regex(r"\b(?:is|are)[\s`*_]*+\Z|\n[\s`*_]*+\Z")
 _VALUE_FIRST = "\"'{[0123456789-"
@@ -101,12 +110,13 @@ class Sought(NamedTuple):
     """What a schema wants.
 
     `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; `names`
-    are nouns by which the value may be called.
+    are nouns by which the value may be called; `choices` are plain forms of the words that it lists anywhere.
     """
 
     kinds: Collection[str] = ()
     words: Collection[str] = ()
     names: Collection[str] = ()
+    choices: Collection[str] = ()
 
 
 def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
@@ -131,7 +141,7 @@ def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, log)
     if _member_first.match(body, begin):
-        return _opened(body, begin, log, len(text))
+        return _opened(body, begin, log, len(text), wanted)
     if _bracket.search(body, begin) is None:
         word = _worded(body[begin:], wanted.words)
         if word is None:
@@ -180,7 +190,7 @@ def _unopened_reasoning(text: str, begin: int) -> int:
 
 def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue | None:
     """The value of the fence that is whole, where the model had begun it in others and broken off."""
-    kinds, names = wanted.kinds, wanted.names
+    kinds = wanted.kinds
     fences = [(start, end) for start, end in _fences(body, begin) if body[start:end].strip()]
     around = _around(body, begin, fences)
     if len(fences) < 2 or _bracket.search(_prose_bracket.sub("", "".join(around))):
@@ -201,7 +211,7 @@ def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> Found
     is_one = all(is_part) and all(same_json(chosen.value, each.value) for each in values)
     if not is_one or (kinds and _KINDS[type(chosen.value)] not in kinds):
         return None
-    _check_silent(["", "\n".join(around[:-1]), around[-1]], begin, names)
+    _check_silent(["", "\n".join(around[:-1]), around[-1]], begin, wanted)
     _note_removed(body[begin : fences[first][0]], begin, log)
     log.extend(chosen.log)
     _note_removed(body[fences[first][1] :], fences[first][1], log)
@@ -278,7 +288,7 @@ def _unescaped(body: str, begin: int, log: RepairLog) -> FoundValue:
     return FoundValue(value, 0)
 
 
-def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
+def _opened(body: str, begin: int, log: RepairLog, chars: int, wanted: Sought) -> FoundValue:
     """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
     log.note(RepairCode.OPENER_ADDED, begin, "", "{")
     reader = LenientReader(body, begin, log, chars=chars)
@@ -287,7 +297,7 @@ def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
         raise Unreadable(Reason.SEVERAL_VALUES, reader.at, "another value follows the one without its first brace")
     _check_rest(body, reader.at, log)
     if not _only_closers.fullmatch(body[reader.at :]):
-        _check_silent(["", body[reader.at :]], reader.at, ())
+        _check_silent(["", body[reader.at :]], reader.at, wanted)
     return FoundValue(value, reader.bare_words)
 
 
@@ -323,38 +333,36 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
             strong = found.weak
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
-    admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
-    first = admitted[0]
-    _check_behind(body, begin, admitted[-1], found.strong)
-    passed = [each for each in strong if each not in admitted]
-    if len(admitted) == 1:
-        return _taken(body, begin, log, first, passed, wanted)
-    if all(same_json(first.value, each.value) for each in admitted):
-        if any(repair.code is RepairCode.CLOSER_ADDED for repair in admitted[-1].log.repairs):
-            raise _begun_again(admitted[-1].begin)
-        _check_words(body, begin, admitted, passed, wanted)
-        log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
+    if any(_is_closed_here(each) for each in strong[1:]):
+        raise _begun_again(strong[-1].begin)
+    first = strong[0]
+    _check_behind(body, begin, strong[-1])
+    if len(strong) == 1:
+        return _taken(body, begin, log, first, wanted)
+    if all(same_json(first.value, each.value) for each in strong):
+        _check_words(body, begin, strong, wanted)
+        log.note(RepairCode.VALUE_REPEAT_DROPPED, strong[1].begin, body[strong[1].begin : strong[1].end])
         log.extend(first.log)
         return FoundValue(first.value, first.bare_words)
-    if set(kinds) == {"array"} and _is_row(body, admitted):
-        _check_words(body, begin, admitted, passed, wanted)
-        log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
-        for each in admitted:
+    if set(kinds) == {"array"} and _is_row(body, strong):
+        _check_words(body, begin, strong, wanted)
+        log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(strong)} values", "[...]")
+        for each in strong:
             log.extend(each.log)
-        return FoundValue([each.value for each in admitted], sum(each.bare_words for each in admitted))
-    message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
-    raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
+        return FoundValue([each.value for each in strong], sum(each.bare_words for each in strong))
+    message = f"the text holds {len(strong)} different values; it could be any of them, or all"
+    raise Unreadable(Reason.SEVERAL_VALUES, strong[1].begin, message)
+
+
+def _is_closed_here(found: _Candidate) -> bool:
+    """Whether brackets of a value were open where its text ended."""
+    return RepairCode.CLOSER_ADDED in found.log.codes
 
 
 def _is_row(body: str, values: list[_Candidate]) -> bool:
     """Whether values are none of them lists and stand directly behind each other: words between may take one back."""
     between = [body[first.end : second.begin] for first, second in pairwise(values)]
     return all(map(_only_separators.fullmatch, between)) and not any(isinstance(each.value, list) for each in values)
-
-
-def _is_all_of(body: str, found: _Candidate, start: int, end: int) -> bool:
-    """Whether a value is all that stands in a fence."""
-    return start <= found.begin and found.end <= end and body[start:end].strip() == body[found.begin : found.end]
 
 
 def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _Candidates:
@@ -378,38 +386,34 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _C
             continue
         at = reader.at
         found = _Candidate(value, start, at, log, reader.bare_words)
-        may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
+        is_cited = kinds and "array" not in kinds and _citation.match(body, start - body.startswith((" ", "\t"), start - 1))
+        may_be_prose = reader.bare_words or is_cited
         (weak if prose is not None and may_be_prose else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
     return _Candidates(strong, weak)
 
 
-def _taken(
-    body: str, begin: int, log: RepairLog, found: _Candidate, passed: list[_Candidate], wanted: Sought
-) -> FoundValue:
+def _taken(body: str, begin: int, log: RepairLog, found: _Candidate, wanted: Sought) -> FoundValue:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
     _note_removed(before, begin, log)
     _check_rest(body, found.end, log)
-    _check_words(body, begin, [found], passed, wanted)
+    _check_words(body, begin, [found], wanted)
     log.extend(found.log)
     return FoundValue(found.value, found.bare_words)
 
 
-def _check_behind(body: str, begin: int, last: _Candidate, values: list[_Candidate]) -> None:
+def _check_behind(body: str, begin: int, last: _Candidate) -> None:
     """Refuse what may replace the last value: a fence behind it, whatever it holds."""
     rest = body[last.end :]
     mark = _fence_line.search(rest)
     is_fenced = any(start <= last.begin and last.end <= end for start, end in _fences(body, begin))
     closes = mark is not None and not mark["info"] and (is_fenced or not _has_words(rest[: mark.start()]))
     behind = _fences(body, last.end + (mark.end() if mark is not None and closes else 0))
-    for start, end in behind:
-        if any(_is_all_of(body, each, start, end) for each in values):
-            message = "a fence behind the value holds another one, which may correct it, so give one JSON alone"
-            raise Unreadable(Reason.SEVERAL_VALUES, start, message)
-        raise _begun_again(start)
+    if behind:
+        raise _begun_again(behind[0][0])
     line = rest[rest.rfind("\n") + 1 :]
     if line.endswith(("```", "~~~")) and _has_words(line):
         raise _begun_again(len(body))
@@ -431,18 +435,16 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
         _note_removed(rest, end, log)
 
 
-def _check_words(body: str, begin: int, taken: list[_Candidate], passed: list[_Candidate], wanted: Sought) -> None:
-    """Refuse words around the values that are taken, but for values of types that are not wanted, and citations."""
-    for each in passed:
-        body = body[: each.begin] + " " * (each.end - each.begin) + body[each.end :]
+def _check_words(body: str, begin: int, taken: list[_Candidate], wanted: Sought) -> None:
+    """Refuse words around the values that are taken, but for citations."""
     around = _around(body, begin, [(each.begin, each.end) for each in taken])
     first = body[taken[0].begin : taken[0].end]
     is_index = around[0][-1:].isalnum() or (_footnote.fullmatch(first) and _is_cited(around[0]))
-    if "array" not in wanted.kinds:
-        around = [_footnote.sub("", words) for words in around]
+    if wanted.kinds and "array" not in wanted.kinds:
+        around = [_citation.sub("", words) for words in around]
     if _only_closers.fullmatch(around[-1]):
         around[-1] = ""
-    _check_silent(around, begin, wanted.names)
+    _check_silent(_unwrapped(around), begin, wanted)
     if is_index:
         raise _unclear(around[0], begin)
 
@@ -452,9 +454,24 @@ def _is_cited(before: str) -> bool:
     return _word_before.search(before) is not None and _announced.search(before) is None
 
 
-def _check_silent(around: list[str], begin: int, names: Collection[str]) -> None:
-    """Refuse words before, between and behind values that may say something of them."""
+def _unwrapped(around: list[str]) -> list[str]:
+    """The words around values without the quotes in which all of it stands."""
+    before, *between, behind = around
+    while before and behind and before[-1] == behind[0] and behind[0] in "\"'`":
+        before, behind = before[:-1], behind[1:]
+    return [before, *between, behind]
+
+
+def _check_silent(around: list[str], begin: int, wanted: Sought) -> None:
+    """Refuse words before, between and behind values that may say something of them, or begin another value."""
     before, *between, behind = [_mere_fence_line.sub("", words) for words in around]
+    names = wanted.names
+    closes = behind[:1] in ("\"", "'", "`") and behind[0] in before
+    if begins_a_value(behind[1:] if closes else behind):
+        raise _begun_again(begin)
+    for words in (before, *between, behind):
+        if names_a_value(words, lambda phrase: plain_form(phrase) in wanted.choices):
+            raise _unclear(words, begin)
     if not says_nothing_before(before, names):
         raise _unclear(before, begin)
     for words in between:
