@@ -10,8 +10,8 @@ Rule 3: of fences that hold one value, begun and broken off, and a whole one beh
 Rule 4: words around the value are left out only where they are known to say nothing of it (`prose.py`), since what is ruled
         out, corrected or given as an example looks like an answer. Everything else around it is such words, too: brackets
         in prose ("[note]", "{name}"), lists that no reader of JSON takes, what is begun and never finished, and what the
-        line of a fence says beside a language. Numbers in brackets behind a word are citations where the schema wants no
-        list. A word that the schema lists, or yes and no where it wants a boolean, may be the answer, so it is no greeting.
+        line of a fence says beside a language. A word that the schema lists, or yes and no where it wants a boolean, may
+        be the answer, so it is no greeting.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
@@ -32,6 +32,7 @@ from remit.constraint.reading.prose import (
     says_nothing_between,
 )
 from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.sought import Sought
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
@@ -63,6 +64,7 @@ _mere_fence_line = regex(
 _fence_line = regex(rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+(?P<info>{_INFO})?[ \t]*+\r?$", re.MULTILINE)
 # A fence that is begun and empty. Without a language the mark may end a fence.
 _fence_begun = regex(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w[\w+-]*+\s*+\Z", re.MULTILINE)
+_fence_within = regex(r"(?:```|~~~)[ \t]*+\w")
 # A text in quotes, closed or not, or a bracket outside of one.
 _structural = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _member_first = regex(r'"(?P<key>[^"\n]{1,200})"\s*:')
@@ -71,12 +73,12 @@ _member_behind = regex(r'"[^"\n]{1,200}"\s*:\s*(?:["0-9-]|true\b|false\b|null\b)
 _bracket = regex(r"[{\[]")
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
 _suspect = regex(r"[\"':{}\[\]]")
+_quoted = regex(r"[\"'`\u2018\u201c\u201e].*[\"'`\u2019\u201c\u201d]", re.DOTALL)
 _only_closers = regex(r"[\s\]}]+")
 # What may stand between the values of a list without brackets: JSON in lines, or in a row.
 _only_separators = regex(r"[\s,]*")
 
 _footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]")
-_citation = regex(rf"(?<=\w)[ \t]?{_footnote.pattern}")
 _word_before = regex(r"\w[\s`*_]*+\Z")
 _announced = regex(r"\b(?:is|are)[\s`*_]*+\Z|\n[\s`*_]*+\Z")
 _VALUE_FIRST = "\"'{[0123456789-"
@@ -106,22 +108,8 @@ class _Candidates(NamedTuple):
     weak: list[_Candidate]
 
 
-class Sought(NamedTuple):
-    """What a schema wants.
-
-    `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; `names`
-    are nouns by which the value may be called; `choices` are plain forms of the words that it lists anywhere.
-    """
-
-    kinds: Collection[str] = ()
-    words: Collection[str] = ()
-    names: Collection[str] = ()
-    choices: Collection[str] = ()
-
-
 def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
     """The value that a text holds."""
-    kinds = wanted.kinds
     if len(text) > REPAIR_CHARS_MAX:
         message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
         raise Unreadable(Reason.TOO_LONG, 0, message)
@@ -148,7 +136,7 @@ def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
             return _alone(body, begin, log)
         log.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
         return FoundValue(word, 0)
-    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, wanted)
+    return _chosen(_candidates(body, begin, len(text)), body, begin, log, wanted)
 
 
 def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
@@ -296,6 +284,10 @@ def _opened(body: str, begin: int, log: RepairLog, chars: int, wanted: Sought) -
     if _bracket.search(_prose_bracket.sub("", body[reader.at :])):
         raise Unreadable(Reason.SEVERAL_VALUES, reader.at, "another value follows the one without its first brace")
     _check_rest(body, reader.at, log)
+    if "]" in body[reader.at :]:
+        raise Unreadable(
+            Reason.UNEXPECTED, reader.at, "a list is closed that begins before the text, perhaps with more in it"
+        )
     if not _only_closers.fullmatch(body[reader.at :]):
         _check_silent(["", body[reader.at :]], reader.at, wanted)
     return FoundValue(value, reader.bare_words)
@@ -320,6 +312,10 @@ def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
         raise
     if body[reader.at :].strip():
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
+    if isinstance(value, str) and (_quoted.fullmatch(value) or (body[begin] == "`" and (not value or "\n" in value))):
+        raise Unreadable(
+            Reason.QUOTES_UNCLEAR, begin, "the text stands in two kinds of quotes; one may be a part of it"
+        )
     return FoundValue(value, reader.bare_words)
 
 
@@ -365,7 +361,7 @@ def _is_row(body: str, values: list[_Candidate]) -> bool:
     return all(map(_only_separators.fullmatch, between)) and not any(isinstance(each.value, list) for each in values)
 
 
-def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _Candidates:
+def _candidates(body: str, begin: int, chars: int) -> _Candidates:
     """The values that stand in a text, and those that may as well be words in brackets."""
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
@@ -386,9 +382,7 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _C
             continue
         at = reader.at
         found = _Candidate(value, start, at, log, reader.bare_words)
-        is_cited = kinds and "array" not in kinds and _citation.match(body, start - body.startswith((" ", "\t"), start - 1))
-        may_be_prose = reader.bare_words or is_cited
-        (weak if prose is not None and may_be_prose else strong).append(found)
+        (weak if prose is not None and reader.bare_words else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
     return _Candidates(strong, weak)
@@ -400,6 +394,8 @@ def _taken(body: str, begin: int, log: RepairLog, found: _Candidate, wanted: Sou
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
     _note_removed(before, begin, log)
     _check_rest(body, found.end, log)
+    if isinstance(found.value, dict) and "array" in wanted.kinds and "]" in body[found.end :]:
+        raise Unreadable(Reason.UNEXPECTED, found.end, "a list is closed behind the object, and none is open")
     _check_words(body, begin, [found], wanted)
     log.extend(found.log)
     return FoundValue(found.value, found.bare_words)
@@ -415,7 +411,7 @@ def _check_behind(body: str, begin: int, last: _Candidate) -> None:
     if behind:
         raise _begun_again(behind[0][0])
     line = rest[rest.rfind("\n") + 1 :]
-    if line.endswith(("```", "~~~")) and _has_words(line):
+    if _fence_within.search(rest) or (line.endswith(("```", "~~~")) and _has_words(line)):
         raise _begun_again(len(body))
 
 
@@ -436,12 +432,10 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
 
 
 def _check_words(body: str, begin: int, taken: list[_Candidate], wanted: Sought) -> None:
-    """Refuse words around the values that are taken, but for citations."""
+    """Refuse words around the values that are taken, and a list that may be a citation."""
     around = _around(body, begin, [(each.begin, each.end) for each in taken])
     first = body[taken[0].begin : taken[0].end]
     is_index = around[0][-1:].isalnum() or (_footnote.fullmatch(first) and _is_cited(around[0]))
-    if wanted.kinds and "array" not in wanted.kinds:
-        around = [_citation.sub("", words) for words in around]
     if _only_closers.fullmatch(around[-1]):
         around[-1] = ""
     _check_silent(_unwrapped(around), begin, wanted)
@@ -466,7 +460,7 @@ def _check_silent(around: list[str], begin: int, wanted: Sought) -> None:
     """Refuse words before, between and behind values that may say something of them, or begin another value."""
     before, *between, behind = [_mere_fence_line.sub("", words) for words in around]
     names = wanted.names
-    closes = behind[:1] in ("\"", "'", "`") and behind[0] in before
+    closes = behind[:1] in ('"', "'", "`") and behind[0] in before
     if begins_a_value(behind[1:] if closes else behind):
         raise _begun_again(begin)
     for words in (before, *between, behind):

@@ -102,11 +102,14 @@ _closing = regex(
 _conditional = regex(r"[ \t`*_\"',]*+(?:(?:and|or)[ \t]+)?(?:if|should)\b", re.IGNORECASE)
 
 _TAGGED = r"(?:answer|json|output|result|response|data)>"
-# What begins a value at the end of the words and does not end it: a quote, a tag, or a comma.
+_BULLET = r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]++"
+# Behind a value, what begins another one: a tag, an entry of a list, or at the end a quote that is not closed, or a comma.
 _begun = regex(
-    rf"(?:(?:\A|(?<=\s))(?:([\"'\u2018\u201c\u201e])(?:(?!\1).)*+|`{{1,2}}(?!`)[^`]*+)|<{_TAGGED}\s*+|,\s*+)\Z", re.DOTALL
+    rf"<{_TAGGED}|^{_BULLET}|(?:(?:\A|(?<=\s))(?:([\"'\u2018\u201c\u201e])(?:(?!\1).)*+|`{{1,2}}(?!`)[^`]*+)|,\s*+)\Z",
+    re.DOTALL | re.MULTILINE,
 )
-_quoted_line = regex(r"^[ \t]*+([\"'`\u2018\u201c])[^\"'`\n]++[\"'`\u2019\u201d][ \t.,;:]*+$", re.MULTILINE)
+# A line that ends with a text in quotes, or an entry of a list that is words.
+_entry_line = regex(rf"[\"'`\u2018\u201c][^\"'`\n]++[\"'`\u2019\u201d][^\w\n:]*+$|^{_BULLET}\w", re.MULTILINE)
 
 # What renders or names a value, and what a line may begin with.
 _MARKS = (
@@ -142,13 +145,13 @@ def says_nothing_behind(words: str, names: Collection[str] = ()) -> bool:
 
 
 def begins_a_value(words: str) -> bool:
-    """Whether words behind a value end with what begins another one."""
+    """Whether words behind a value hold what begins another one."""
     return _begun.search(words) is not None
 
 
 def names_a_value(words: str, is_choice: Callable[[str], bool]) -> bool:
-    """Whether a line of words is a text in quotes, or a phrase is, or begins with, a word that may be the value."""
-    if _quoted_line.search(words):
+    """Whether a line of words is an entry as in a list, or a phrase is, or begins with, a word that may be the value."""
+    if _entry_line.search(words):
         return True
     return any(is_choice(phrase) or is_choice(phrase.split()[0]) for phrase in _phrases(words, ()))
 
