@@ -346,7 +346,7 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
         for each in strong:
             log.extend(each.log)
         return FoundValue([each.value for each in strong], sum(each.bare_words for each in strong))
-    message = f"the text holds {len(strong)} different values; it could be any of them, or all"
+    message = f"the text holds {len(strong)} different values, any of which may be meant; give one JSON alone"
     raise Unreadable(Reason.SEVERAL_VALUES, strong[1].begin, message)
 
 
