@@ -312,11 +312,18 @@ def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
         raise
     if body[reader.at :].strip():
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
-    if isinstance(value, str) and (_quoted.fullmatch(value) or (body[begin] == "`" and (not value or "\n" in value))):
-        raise Unreadable(
-            Reason.QUOTES_UNCLEAR, begin, "the text stands in two kinds of quotes; one may be a part of it"
-        )
+    if isinstance(value, str) and (_quoted.fullmatch(value) or (body[begin] == "`" and _may_be_code(value))):
+        raise Unreadable(Reason.QUOTES_UNCLEAR, begin, "the quotes may be a part of the text, or show that it is code")
     return FoundValue(value, reader.bare_words)
+
+
+def _may_be_code(text: str) -> bool:
+    """Whether a text in back quotes is several lines, nothing, or JSON, and so perhaps no text at all."""
+    try:
+        parse_json(text)
+    except ValueError:
+        return not text or "\n" in text
+    return True
 
 
 def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue:
