@@ -318,11 +318,11 @@ def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
 
 
 def _may_be_code(text: str) -> bool:
-    """Whether a text in back quotes is several lines, nothing, or JSON, and so perhaps no text at all."""
+    """Whether a text in back quotes is several lines, nothing, or holds JSON, and so perhaps no text at all."""
     try:
         parse_json(text)
     except ValueError:
-        return not text or "\n" in text
+        return not text or "\n" in text or '"' in text
     return True
 
 

@@ -105,7 +105,7 @@ _TAGGED = r"(?:answer|json|output|result|response|data)>"
 _BULLET = r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]++"
 # Behind a value, what begins another one: a tag, an entry of a list, or at the end a quote that is not closed, or a comma.
 _begun = regex(
-    rf"<{_TAGGED}|^{_BULLET}|(?:(?:\A|(?<=\s))(?:([\"'\u2018\u201c\u201e])(?:(?!\1).)*+|`{{1,2}}(?!`)[^`]*+)|,\s*+)\Z",
+    rf"<{_TAGGED}|^{_BULLET}|(?:(?:\A|(?<=\s))(?:([\"'\u2018\u201c\u201e])(?:(?!\1).)*+|`{{1,2}}(?!`)[^`]*+)|,\s*+|[\"\u201c\u201d][^\w\n]*+)\Z",
     re.DOTALL | re.MULTILINE,
 )
 # A line that ends with a text in quotes, or an entry of a list that is words.
