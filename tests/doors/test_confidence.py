@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from remit import (
+    Candidate,
     ContextBuilder,
     Document,
     DocumentIndex,
@@ -16,9 +17,11 @@ from remit import (
     RedundantLoop,
     RerankHandler,
     RetrieveHandler,
+    ScoreMaker,
     Step,
     SystemRequest,
     TokenUsage,
+    context_confidence,
     rerank,
 )
 from remit.adapters.cli.screen.terminal import json_line
@@ -57,6 +60,31 @@ def test_the_relevance_of_the_evidence_of_a_plan_is_its_confidence(tmp_path: Pat
     assert response.confidence is not None
     assert 0.0 < response.confidence <= 1.0
     assert response.confidence_source == "retrieval"
+
+
+class Shelf:
+    """A finder of the user's own: one candidate with a score, and its relevance where it says one."""
+
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        self.metadata = metadata
+
+    def find(self, query: str) -> list[Candidate]:
+        """What is there, whatever is asked."""
+        return [Candidate("on the shelf", "a.md", 7.5, ScoreMaker.RETRIEVAL, self.metadata)]
+
+
+@pytest.mark.req("0.8")
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [({"relevance": 0.25}, (0.25, "retrieval")), ({}, (None, None)), ({"relevance": 7}, (None, None))],
+)
+def test_a_finder_of_ones_own_gives_confidence_by_relevance_and_none_by_score(
+    metadata: dict[str, Any], told: tuple[float | None, str | None], tmp_path: Path
+) -> None:
+    plans = PlanExecutor({"retrieve": RetrieveHandler(Shelf(metadata))}, home=tmp_path)
+    response = plans.execute_sync([Step("find", "retrieve", "where are the lamps")]).response
+    assert (response.confidence, response.confidence_source) == told
+    assert context_confidence(Shelf(metadata).find("")) == told
 
 
 def test_a_plan_without_votes_checks_and_evidence_has_no_confidence(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """How a model is sampled, how long a run may take and who writes the system prompt can be said on every class."""
 
 import asyncio
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +168,27 @@ def test_under_a_cap_of_money_that_the_user_set_a_price_must_be_known(tmp_path: 
     capped = Budget(inference_cost_microusd=1_000_000)
     response = AgentLoop(Nameless("fine"), budget=capped, home=tmp_path).chat_sync("hi")
     assert response.terminal_code is Ending.BUDGET_EXHAUSTED
+
+
+NO_JSON = {
+    "hints.options.seed=nan ": {"seed": math.nan},
+    "hints.options.a.b[1]=inf ": {"a": {"b": [1, math.inf]}},
+    "hints.options.raw=b'x' ": {"raw": b"x"},
+    "hints.options.a has the key 1,": {"a": {1: 2}},
+}
+
+
+@pytest.mark.parametrize("named", NO_JSON)
+@pytest.mark.parametrize("which", ["agent", "specialized", "redundant", "plan", "loop as a step"])
+def test_options_that_json_cannot_hold_are_refused_by_their_path(which: str, named: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestRejected, match=re.escape(f"REQUEST_HINT_INVALID: {named}")):
+        asked_by(which, Panel(GOOD), tmp_path, options=NO_JSON[named])
+
+
+def test_options_of_steps_that_json_cannot_hold_are_refused_by_their_path(tmp_path: Path) -> None:
+    options = {"seed": [math.inf]}
+    with pytest.raises(RequestRejected, match=r"REQUEST_HINT_INVALID: sampling\.options\.seed\[0\]=inf "):
+        InferHandler(Panel(GOOD), sampling=ExecutionHints(options=options))
+    step = Step("a", "infer", ModelRequest((user_message("hi"),), options=options))
+    with pytest.raises(RequestRejected, match=r"hints\.options\.seed\[0\]=inf "):
+        PlanExecutor({"infer": InferHandler(Panel(GOOD))}, home=tmp_path).execute_sync([step])

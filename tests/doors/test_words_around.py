@@ -1,7 +1,8 @@
 """Words that a model says around its JSON: what they may say of the value is never lost in silence."""
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -51,13 +52,23 @@ def test_a_value_of_which_words_say_something_is_asked_for_again(said: str, tmp_
         ('["bob"] ...', list[str], ["ann", "bob"]),
         ('["bob"]\n```json\n{"correction": ["ann"]}\n```', list[str], ["ann"]),
         ('{"a": 1}\n\nSorry, here is the corrected JSON:\n{"a": 2}', list[dict[str, int]], [{"a": 2}]),
+        ('[{"a": 1}]\n{"a": 2}', list[dict[str, int]], [{"a": 2}]),
+        ('{"a": 2}\n[{"a": 1}]', list[dict[str, int]], [{"a": 2}]),
+        ('[{"a": 1}]\n{"a"', list[dict[str, int]], [{"a": 2}]),
+        ('```json\n[{"a": 1}]\n```\n{', list[dict[str, int]], [{"a": 2}]),
+        ('[{"a": 1}]\n"a', list[dict[str, int]], [{"a": 2}]),
+        ('[{"a": 1}, ', list[dict[str, int]], [{"a": 2}]),
+        ('["ann"]\n{', list[str], ["bob"]),
+        ("low...", Literal["low", "low_risk"], "low_risk"),
+        ('["done", "open..."]', list[Literal["done", "open"]], ["done"]),
+        ('"yes"\n["no"]', list[str], ["yes"]),
         ('```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```', list[dict[str, int]], [{"a": 2}]),
     ],
 )
 def test_a_list_of_which_words_say_something_is_asked_for_again(
     said: str, kind: Any, meant: Any, tmp_path: Path
 ) -> None:
-    panel = Panel(said, str(meant).replace("'", '"'))
+    panel = Panel(said, json.dumps(meant))
     response = SpecializedLoop(panel, schema=kind, home=tmp_path).call_sync("Which?")
     assert (response.value, len(panel.asked)) == (meant, 2)
 

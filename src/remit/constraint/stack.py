@@ -18,9 +18,10 @@ from typing import Any
 from remit.constraint.grammar.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.grammar.notation import check_grammar
 from remit.constraint.reading.enums import Enums, Matched, schema_at
-from remit.constraint.reading.find_json import Sought, find_json
+from remit.constraint.reading.find_json import find_json
 from remit.constraint.reading.prose import names_of
 from remit.constraint.reading.repair_log import NO_VALUE, Reason, Repair, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.sought import Sought
 from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject, Record, replace
@@ -97,7 +98,7 @@ class Demand:
     @cached_property
     def wanted(self) -> Sought:
         """What is looked for in prose."""
-        return Sought(self.kinds, self.enums.words, self.names)
+        return Sought(self.kinds, self.enums.words, self.names, self.enums.choices)
 
 
 def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:

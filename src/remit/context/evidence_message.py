@@ -132,10 +132,13 @@ def evidence_messages(found: Sequence[Candidate], *, chars_max: int = CONTEXT_CH
     return (system_message("\n".join((_HEADING, "", *lines))),) if lines else ()
 
 
-def context_confidence(found: Sequence[Candidate]) -> tuple[float, ConfidenceSource]:
-    """How much of the question the best evidence answers to, from 0 to 1, and where that comes from."""
+def context_confidence(found: Sequence[Candidate]) -> tuple[float | None, ConfidenceSource | None]:
+    """How much of the question the best evidence answers to, from 0 to 1, and where that comes from.
+
+    0 where nothing was found; None and None where candidates were, and none says its relevance: a score has no upper end.
+    """
     relevance = relevance_of(found)
-    return 0.0 if relevance is None else relevance, ConfidenceSource.RETRIEVAL
+    return relevance, None if relevance is None else ConfidenceSource.RETRIEVAL
 
 
 def relevance_of(found: Sequence[Candidate]) -> float | None:

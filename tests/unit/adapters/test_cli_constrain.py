@@ -74,7 +74,7 @@ def test_the_end_of_the_last_line_is_no_end_of_a_number(
 def test_every_line_of_a_stream_is_answered_in_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constrain, "LINE_BYTES_MAX", 60)
     lines = [
-        b'\xef\xbb\xbf{"text": "[1,", "id": 1}',
+        b'\xef\xbb\xbf{"text": "[1,]", "id": 1}',
         b"nonsense",
         b"",
         b'{"text": "' + b"x" * 500 + b'"}',

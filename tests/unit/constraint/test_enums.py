@@ -34,7 +34,7 @@ def test_where_two_words_fit_none_is_meant() -> None:
     assert the_one_meant("Us", ["US", "us"]) is None
     assert the_one_meant("a b", ["a_b", "a-b"]) is None
     assert the_one_meant("A-B", ["a_b", "a-b"]) == "a-b"
-    assert the_one_meant(".", ["", "."]) is None
+    assert the_one_meant(".", ["", "."]) == "."
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ def test_confidence_is_how_much_of_the_question_the_best_evidence_holds() -> Non
     assert source is ConfidenceSource.RETRIEVAL
     assert value == pytest.approx(1.0)
     value, _ = context_confidence(index.retrieve("coffee on Mars"))
+    assert value is not None
     assert 0 < value < 0.5
 
 
@@ -99,8 +100,8 @@ def test_confidence_survives_a_reranker() -> None:
 
 @pytest.mark.parametrize("relevance", [None, "much", 2.0, -1, float("nan")])
 def test_evidence_that_does_not_say_how_relevant_it_is_gives_no_confidence(relevance: object) -> None:
-    assert context_confidence([candidate("x", relevance=relevance)])[0] == 0.0
-    assert context_confidence([])[0] == 0.0
+    assert context_confidence([candidate("x", relevance=relevance)]) == (None, None)
+    assert context_confidence([]) == (0.0, ConfidenceSource.RETRIEVAL)
 
 
 @pytest.mark.parametrize(

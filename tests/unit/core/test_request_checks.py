@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.limits.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
 from remit.core.record import BlobRef
 from remit.core.run.contract import ExecutionHints, Mode, OutputContract, SystemRequest
@@ -237,3 +238,25 @@ def test_a_tenant_whose_name_stands_for_many_is_refused(tenant: str) -> None:
 def test_what_is_no_request_becomes_no_run(given: object) -> None:
     with pytest.raises(RequestRejected, match=r"REQUEST_MALFORMED.*give a SystemRequest or a text"):
         check_request(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"metadata": {"a": [{"b": float("nan")}]}}, "metadata.a[0].b=nan is no finite number"),
+        ({"metadata": {"a": b"x"}}, "metadata.a=b'x' is of no type that JSON has"),
+        ({"metadata": {"a": {1: 2}}}, "metadata.a has the key 1, which is no text"),
+        ({"output": OutputContract({"default": float("inf")})}, "output.schema.default=inf is no finite number"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_by_its_path(changes: dict[str, object], named: str) -> None:
+    refusal = refusal_of(changed(**changes))
+    assert refusal.code == REQUEST_MALFORMED
+    assert named in refusal.message
+
+
+def test_metadata_that_nests_too_deep_is_refused() -> None:
+    nested: object = 1
+    for _ in range(DEPTH_MAX + 1):
+        nested = [nested]
+    assert "nests deeper than depth_max" in refusal_of(changed(metadata={"a": nested})).message

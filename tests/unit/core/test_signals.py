@@ -70,6 +70,7 @@ def test_a_complete_signal_passes_and_survives_json(sent: UserSignal) -> None:
         (UserSignal("", Signal.PAUSE, "run_1", "ada"), "needs a signal_id"),
         (UserSignal("sig_1", Signal.PAUSE, "", "ada"), "needs a run_id"),
         (UserSignal("sig_1", Signal.PAUSE, "run_1", ""), "needs a user_id"),
+        (signal(Signal.APPROVE, packet_id="p1", arguments={"x": float("nan")}), "payload.arguments.x=nan is no finite"),
         (UserSignal("sig_1", "stop", "run_1", "ada"), "not 'stop'"),  # type: ignore[arg-type]
     ],
 )

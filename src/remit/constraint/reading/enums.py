@@ -1,7 +1,8 @@
 """Enums: a text that is meant to be one of the allowed words becomes that word.
 
 Rule 1: only where the schema admits no other text, and exactly one allowed word fits: first by case, then by case and by
-        what joins its parts (`In Progress`, `in-progress`, `in_progress`). A beginning of a word is not the word.
+        what joins its parts (`In Progress`, `in-progress`, `in_progress`). A beginning of a word is not the word, and
+        a word beside several dots may be a beginning; one dot behind it ends a sentence.
 Rule 2: every match is a repair. Where two words fit, nothing is changed, and validation says so.
 Rule 3: what the walk does not understand, it does not touch.
 """
@@ -31,7 +32,10 @@ _Path: TypeAlias = tuple[str | int, ...]
 _joints = regex(r"(?<=[^\W\d_])[\s_-]+(?=[^\W_])|(?<=[^\W_])[\s_-]+(?=[^\W\d_])")
 # A constant alone is no choice, so a text that differs from it is wrong; among alternatives it is one word of several.
 _LISTED, _EITHER = ("enum",), ("enum", "const")
-_AROUND = " \t\r\n\"'\u201c\u201d\u2018\u2019."
+_AROUND = " \t\r\n\"'\u201c\u201d\u2018\u2019"
+_full_stop = regex(r"(?<=[^\s.])\.\Z")
+# What a boolean is called in prose.
+_POLAR = ("yes", "no")
 
 
 class Matched(NamedTuple):
@@ -54,6 +58,23 @@ class Enums:
         """The only texts that the whole value may be; none when that is unknown, or there are others."""
         words = _Walk(self._resources, RepairLog()).words([(self._schema, self._schema)], _EITHER)
         return frozenset(words or ())
+
+    @cached_property
+    def choices(self) -> frozenset[str]:
+        """Plain forms of the texts that the schema lists anywhere, and of yes and no where it may want a boolean."""
+        found: set[str] = set()
+        waiting: list[Any] = [self._schema, self._resources]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Mapping):
+                listed = [*_listed(part.get("enum")), part.get("const")]
+                found.update(plain_form(word) for word in listed if isinstance(word, str))
+                if "boolean" in _listed(_types(part)) or any(isinstance(word, bool) for word in listed):
+                    found.update(_POLAR)
+                waiting += part.values()
+            elif isinstance(part, list):
+                waiting += part
+        return frozenset(found)
 
     @cached_property
     def are_there(self) -> bool:
@@ -209,7 +230,11 @@ def _named(schema: JsonObject, key: str, root: Any) -> Iterator[_Rule]:
         yield schema["additionalProperties"], root
 
 
-def _types(schema: JsonObject) -> list[Any]:
+def _listed(part: Any) -> list[Any]:
+    return part if isinstance(part, list) else []
+
+
+def _types(schema: Mapping[str, Any]) -> list[Any]:
     kinds = schema.get("type")
     return kinds if isinstance(kinds, list) else [kinds]
 
@@ -238,7 +263,7 @@ def schema_at(root: Any, fragment: str) -> Any:
 def the_one_meant(text: str, words: Iterable[str]) -> str | None:
     """The only word that a text can mean, or None."""
     known = list(words)
-    for form in (_cased, _joined):
+    for form in (_cased, plain_form):
         meant = form(text)
         fitting = [word for word in known if form(word) == meant]
         if fitting:
@@ -247,8 +272,9 @@ def the_one_meant(text: str, words: Iterable[str]) -> str | None:
 
 
 def _cased(text: str) -> str:
-    return normalize("NFKC", text).strip(_AROUND).casefold()
+    return _full_stop.sub("", normalize("NFKC", text).strip(_AROUND)).strip(_AROUND).casefold()
 
 
-def _joined(text: str) -> str:
+def plain_form(text: str) -> str:
+    """A text without its case and what joins its parts."""
     return _joints.sub("", _cased(text))

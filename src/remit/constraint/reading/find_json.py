@@ -1,16 +1,17 @@
 """Finding: the one JSON value in what a model said, among fences, reasoning and prose.
 
-Rule 1: a text holds one value. Of several values, only those count that the schema could admit at its root; when these are
-        equal, or the schema wants a list of them and nothing stands between them, the text has one meaning, otherwise none.
+Rule 1: a text holds one value. When several are equal, or the schema wants a list of them and nothing stands between them,
+        the text has one meaning, otherwise none: a value of another type may be a part of the one that is wanted, or correct
+        it.
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: of fences that hold one value, begun and broken off, and a whole one behind them, the whole one is meant. What is
-        begun behind a whole value and broken off may replace it, however alike it begins, so the text is cut off. A
-        fence behind a value may replace it as well, whatever it holds.
+        begun behind a whole value and broken off may replace it, whatever its type and however alike it begins, so the
+        text is cut off. A fence behind a value may replace it as well, whatever it holds.
 Rule 4: words around the value are left out only where they are known to say nothing of it (`prose.py`), since what is ruled
         out, corrected or given as an example looks like an answer. Everything else around it is such words, too: brackets
         in prose ("[note]", "{name}"), lists that no reader of JSON takes, what is begun and never finished, and what the
-        line of a fence says beside a language. Values of types that the schema does not want are passed over, and so are
-        numbers in brackets where it wants no list.
+        line of a fence says beside a language. A word that the schema lists, or yes and no where it wants a boolean, may
+        be the answer, so it is no greeting.
 Rule 5: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
@@ -19,11 +20,19 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from remit.constraint.reading.enums import the_one_meant
+from remit.constraint.reading.enums import plain_form, the_one_meant
 from remit.constraint.reading.lenient_json import LenientReader, same_json
 from remit.constraint.reading.literals import is_literal
-from remit.constraint.reading.prose import LANGUAGE, says_nothing_before, says_nothing_behind, says_nothing_between
+from remit.constraint.reading.prose import (
+    LANGUAGE,
+    begins_a_value,
+    names_a_value,
+    says_nothing_before,
+    says_nothing_behind,
+    says_nothing_between,
+)
 from remit.constraint.reading.repair_log import Reason, RepairCode, RepairLog, Unreadable
+from remit.constraint.reading.sought import Sought
 from remit.core.regex import regex
 from remit.core.schema.json_text import parse_json
 
@@ -55,6 +64,7 @@ _mere_fence_line = regex(
 _fence_line = regex(rf"^[ \t]*+(?:`{{3,}}+|~{{3,}}+)[ \t]*+(?P<info>{_INFO})?[ \t]*+\r?$", re.MULTILINE)
 # A fence that is begun and empty. Without a language the mark may end a fence.
 _fence_begun = regex(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+\w[\w+-]*+\s*+\Z", re.MULTILINE)
+_fence_within = regex(r"(?:```|~~~)[ \t]*+\w")
 # A text in quotes, closed or not, or a bracket outside of one.
 _structural = regex(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _member_first = regex(r'"(?P<key>[^"\n]{1,200})"\s*:')
@@ -63,6 +73,7 @@ _member_behind = regex(r'"[^"\n]{1,200}"\s*:\s*(?:["0-9-]|true\b|false\b|null\b)
 _bracket = regex(r"[{\[]")
 _prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}')
 _suspect = regex(r"[\"':{}\[\]]")
+_quoted = regex(r"[\"'`\u2018\u201c\u201e].*[\"'`\u2019\u201c\u201d]", re.DOTALL)
 _only_closers = regex(r"[\s\]}]+")
 # What may stand between the values of a list without brackets: JSON in lines, or in a row.
 _only_separators = regex(r"[\s,]*")
@@ -97,21 +108,8 @@ class _Candidates(NamedTuple):
     weak: list[_Candidate]
 
 
-class Sought(NamedTuple):
-    """What a schema wants.
-
-    `kinds` are the types that it admits at its root, none meaning any; `words` the only texts, if they are known; `names`
-    are nouns by which the value may be called.
-    """
-
-    kinds: Collection[str] = ()
-    words: Collection[str] = ()
-    names: Collection[str] = ()
-
-
 def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
     """The value that a text holds."""
-    kinds = wanted.kinds
     if len(text) > REPAIR_CHARS_MAX:
         message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
         raise Unreadable(Reason.TOO_LONG, 0, message)
@@ -131,14 +129,14 @@ def find_json(text: str, log: RepairLog, wanted: Sought) -> FoundValue:
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, log)
     if _member_first.match(body, begin):
-        return _opened(body, begin, log, len(text))
+        return _opened(body, begin, log, len(text), wanted)
     if _bracket.search(body, begin) is None:
         word = _worded(body[begin:], wanted.words)
         if word is None:
             return _alone(body, begin, log)
         log.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
         return FoundValue(word, 0)
-    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, log, wanted)
+    return _chosen(_candidates(body, begin, len(text)), body, begin, log, wanted)
 
 
 def _uncovered(text: str, log: RepairLog) -> tuple[int, int]:
@@ -180,7 +178,7 @@ def _unopened_reasoning(text: str, begin: int) -> int:
 
 def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue | None:
     """The value of the fence that is whole, where the model had begun it in others and broken off."""
-    kinds, names = wanted.kinds, wanted.names
+    kinds = wanted.kinds
     fences = [(start, end) for start, end in _fences(body, begin) if body[start:end].strip()]
     around = _around(body, begin, fences)
     if len(fences) < 2 or _bracket.search(_prose_bracket.sub("", "".join(around))):
@@ -201,7 +199,7 @@ def _whole_fence(body: str, begin: int, log: RepairLog, wanted: Sought) -> Found
     is_one = all(is_part) and all(same_json(chosen.value, each.value) for each in values)
     if not is_one or (kinds and _KINDS[type(chosen.value)] not in kinds):
         return None
-    _check_silent(["", "\n".join(around[:-1]), around[-1]], begin, names)
+    _check_silent(["", "\n".join(around[:-1]), around[-1]], begin, wanted)
     _note_removed(body[begin : fences[first][0]], begin, log)
     log.extend(chosen.log)
     _note_removed(body[fences[first][1] :], fences[first][1], log)
@@ -278,7 +276,7 @@ def _unescaped(body: str, begin: int, log: RepairLog) -> FoundValue:
     return FoundValue(value, 0)
 
 
-def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
+def _opened(body: str, begin: int, log: RepairLog, chars: int, wanted: Sought) -> FoundValue:
     """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
     log.note(RepairCode.OPENER_ADDED, begin, "", "{")
     reader = LenientReader(body, begin, log, chars=chars)
@@ -286,8 +284,12 @@ def _opened(body: str, begin: int, log: RepairLog, chars: int) -> FoundValue:
     if _bracket.search(_prose_bracket.sub("", body[reader.at :])):
         raise Unreadable(Reason.SEVERAL_VALUES, reader.at, "another value follows the one without its first brace")
     _check_rest(body, reader.at, log)
+    if "]" in body[reader.at :]:
+        raise Unreadable(
+            Reason.UNEXPECTED, reader.at, "a list is closed that begins before the text, perhaps with more in it"
+        )
     if not _only_closers.fullmatch(body[reader.at :]):
-        _check_silent(["", body[reader.at :]], reader.at, ())
+        _check_silent(["", body[reader.at :]], reader.at, wanted)
     return FoundValue(value, reader.bare_words)
 
 
@@ -310,7 +312,18 @@ def _alone(body: str, begin: int, log: RepairLog) -> FoundValue:
         raise
     if body[reader.at :].strip():
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
+    if isinstance(value, str) and (_quoted.fullmatch(value) or (body[begin] == "`" and _may_be_code(value))):
+        raise Unreadable(Reason.QUOTES_UNCLEAR, begin, "the quotes may be a part of the text, or show that it is code")
     return FoundValue(value, reader.bare_words)
+
+
+def _may_be_code(text: str) -> bool:
+    """Whether a text in back quotes is several lines, nothing, or holds JSON, and so perhaps no text at all."""
+    try:
+        parse_json(text)
+    except ValueError:
+        return not text or "\n" in text or '"' in text
+    return True
 
 
 def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: Sought) -> FoundValue:
@@ -323,27 +336,30 @@ def _chosen(found: _Candidates, body: str, begin: int, log: RepairLog, wanted: S
             strong = found.weak
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
-    admitted = [each for each in strong if _KINDS[type(each.value)] in kinds] or strong
-    first = admitted[0]
-    _check_behind(body, begin, admitted[-1], found.strong)
-    passed = [each for each in strong if each not in admitted]
-    if len(admitted) == 1:
-        return _taken(body, begin, log, first, passed, wanted)
-    if all(same_json(first.value, each.value) for each in admitted):
-        if any(repair.code is RepairCode.CLOSER_ADDED for repair in admitted[-1].log.repairs):
-            raise _begun_again(admitted[-1].begin)
-        _check_words(body, begin, admitted, passed, wanted)
-        log.note(RepairCode.VALUE_REPEAT_DROPPED, admitted[1].begin, body[admitted[1].begin : admitted[1].end])
+    if any(_is_closed_here(each) for each in strong[1:]):
+        raise _begun_again(strong[-1].begin)
+    first = strong[0]
+    _check_behind(body, begin, strong[-1])
+    if len(strong) == 1:
+        return _taken(body, begin, log, first, wanted)
+    if all(same_json(first.value, each.value) for each in strong):
+        _check_words(body, begin, strong, wanted)
+        log.note(RepairCode.VALUE_REPEAT_DROPPED, strong[1].begin, body[strong[1].begin : strong[1].end])
         log.extend(first.log)
         return FoundValue(first.value, first.bare_words)
-    if set(kinds) == {"array"} and _is_row(body, admitted):
-        _check_words(body, begin, admitted, passed, wanted)
-        log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(admitted)} values", "[...]")
-        for each in admitted:
+    if set(kinds) == {"array"} and _is_row(body, strong):
+        _check_words(body, begin, strong, wanted)
+        log.note(RepairCode.VALUES_LISTED, first.begin, f"{len(strong)} values", "[...]")
+        for each in strong:
             log.extend(each.log)
-        return FoundValue([each.value for each in admitted], sum(each.bare_words for each in admitted))
-    message = f"the text holds {len(admitted)} different values; it could be any of them, or all"
-    raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
+        return FoundValue([each.value for each in strong], sum(each.bare_words for each in strong))
+    message = f"the text holds {len(strong)} different values, any of which may be meant; give one JSON alone"
+    raise Unreadable(Reason.SEVERAL_VALUES, strong[1].begin, message)
+
+
+def _is_closed_here(found: _Candidate) -> bool:
+    """Whether brackets of a value were open where its text ended."""
+    return RepairCode.CLOSER_ADDED in found.log.codes
 
 
 def _is_row(body: str, values: list[_Candidate]) -> bool:
@@ -352,12 +368,7 @@ def _is_row(body: str, values: list[_Candidate]) -> bool:
     return all(map(_only_separators.fullmatch, between)) and not any(isinstance(each.value, list) for each in values)
 
 
-def _is_all_of(body: str, found: _Candidate, start: int, end: int) -> bool:
-    """Whether a value is all that stands in a fence."""
-    return start <= found.begin and found.end <= end and body[start:end].strip() == body[found.begin : found.end]
-
-
-def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _Candidates:
+def _candidates(body: str, begin: int, chars: int) -> _Candidates:
     """The values that stand in a text, and those that may as well be words in brackets."""
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
@@ -378,40 +389,36 @@ def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> _C
             continue
         at = reader.at
         found = _Candidate(value, start, at, log, reader.bare_words)
-        may_be_prose = reader.bare_words or (_footnote.match(body, start) is not None and "array" not in kinds)
-        (weak if prose is not None and may_be_prose else strong).append(found)
+        (weak if prose is not None and reader.bare_words else strong).append(found)
         if len(strong) + len(weak) > VALUES_MAX:
             raise Unreadable(Reason.SEVERAL_VALUES, start, f"the text holds more than values_max={VALUES_MAX} values")
     return _Candidates(strong, weak)
 
 
-def _taken(
-    body: str, begin: int, log: RepairLog, found: _Candidate, passed: list[_Candidate], wanted: Sought
-) -> FoundValue:
+def _taken(body: str, begin: int, log: RepairLog, found: _Candidate, wanted: Sought) -> FoundValue:
     before = body[begin : found.begin].strip()
     if before.endswith(",") and body[begin] in _VALUE_FIRST:
         raise Unreadable(Reason.UNEXPECTED, begin, "a value follows a comma; what stands before it may belong to it")
     _note_removed(before, begin, log)
     _check_rest(body, found.end, log)
-    _check_words(body, begin, [found], passed, wanted)
+    if isinstance(found.value, dict) and "array" in wanted.kinds and "]" in body[found.end :]:
+        raise Unreadable(Reason.UNEXPECTED, found.end, "a list is closed behind the object, and none is open")
+    _check_words(body, begin, [found], wanted)
     log.extend(found.log)
     return FoundValue(found.value, found.bare_words)
 
 
-def _check_behind(body: str, begin: int, last: _Candidate, values: list[_Candidate]) -> None:
+def _check_behind(body: str, begin: int, last: _Candidate) -> None:
     """Refuse what may replace the last value: a fence behind it, whatever it holds."""
     rest = body[last.end :]
     mark = _fence_line.search(rest)
     is_fenced = any(start <= last.begin and last.end <= end for start, end in _fences(body, begin))
     closes = mark is not None and not mark["info"] and (is_fenced or not _has_words(rest[: mark.start()]))
     behind = _fences(body, last.end + (mark.end() if mark is not None and closes else 0))
-    for start, end in behind:
-        if any(_is_all_of(body, each, start, end) for each in values):
-            message = "a fence behind the value holds another one, which may correct it, so give one JSON alone"
-            raise Unreadable(Reason.SEVERAL_VALUES, start, message)
-        raise _begun_again(start)
+    if behind:
+        raise _begun_again(behind[0][0])
     line = rest[rest.rfind("\n") + 1 :]
-    if line.endswith(("```", "~~~")) and _has_words(line):
+    if _fence_within.search(rest) or (line.endswith(("```", "~~~")) and _has_words(line)):
         raise _begun_again(len(body))
 
 
@@ -431,18 +438,14 @@ def _check_rest(body: str, end: int, log: RepairLog) -> None:
         _note_removed(rest, end, log)
 
 
-def _check_words(body: str, begin: int, taken: list[_Candidate], passed: list[_Candidate], wanted: Sought) -> None:
-    """Refuse words around the values that are taken, but for values of types that are not wanted, and citations."""
-    for each in passed:
-        body = body[: each.begin] + " " * (each.end - each.begin) + body[each.end :]
+def _check_words(body: str, begin: int, taken: list[_Candidate], wanted: Sought) -> None:
+    """Refuse words around the values that are taken, and a list that may be a citation."""
     around = _around(body, begin, [(each.begin, each.end) for each in taken])
     first = body[taken[0].begin : taken[0].end]
     is_index = around[0][-1:].isalnum() or (_footnote.fullmatch(first) and _is_cited(around[0]))
-    if "array" not in wanted.kinds:
-        around = [_footnote.sub("", words) for words in around]
     if _only_closers.fullmatch(around[-1]):
         around[-1] = ""
-    _check_silent(around, begin, wanted.names)
+    _check_silent(_unwrapped(around), begin, wanted)
     if is_index:
         raise _unclear(around[0], begin)
 
@@ -452,9 +455,24 @@ def _is_cited(before: str) -> bool:
     return _word_before.search(before) is not None and _announced.search(before) is None
 
 
-def _check_silent(around: list[str], begin: int, names: Collection[str]) -> None:
-    """Refuse words before, between and behind values that may say something of them."""
+def _unwrapped(around: list[str]) -> list[str]:
+    """The words around values without the quotes in which all of it stands."""
+    before, *between, behind = around
+    while before and behind and before[-1] == behind[0] and behind[0] in "\"'`":
+        before, behind = before[:-1], behind[1:]
+    return [before, *between, behind]
+
+
+def _check_silent(around: list[str], begin: int, wanted: Sought) -> None:
+    """Refuse words before, between and behind values that may say something of them, or begin another value."""
     before, *between, behind = [_mere_fence_line.sub("", words) for words in around]
+    names = wanted.names
+    closes = behind[:1] in ('"', "'", "`") and behind[0] in before
+    if begins_a_value(behind[1:] if closes else behind):
+        raise _begun_again(begin)
+    for words in (before, *between, behind):
+        if names_a_value(words, lambda phrase: plain_form(phrase) in wanted.choices):
+            raise _unclear(words, begin)
     if not says_nothing_before(before, names):
         raise _unclear(before, begin)
     for words in between:

@@ -2,8 +2,8 @@
 
 Rule 1: a change is made only where the text then has one meaning (repair_log.py); everything else is Unreadable.
 Rule 2: what is whole is kept: at the end of a text, open objects and arrays are closed. What was cut, or may have been,
-        a text without its quote, a key without its value or a number whose digits may go on, is refused, and what was
-        read before it goes along as a part.
+        a text without its quote, a key without its value, a number whose digits may go on, a bracket or a comma with
+        nothing behind it, is refused, and what was read before it goes along as a part.
 Rule 3: a closing bracket may be missing before another one only where nothing but closing brackets follows; elsewhere it
         could not be told to which object the rest belongs.
 Rule 4: a key that stands twice with one value is dropped once; with two values it is refused.
@@ -65,6 +65,8 @@ def _plain(token: str, at: int) -> int | float:
     if _has_zeros.match(bare):
         message = f"{token} begins with a zero: it may be decimal, octal, or a text of digits"
         raise Unreadable(Reason.NUMBER_UNCLEAR, at, message)
+    if not any(character.isdigit() for character in bare):
+        raise Unreadable(Reason.UNEXPECTED, at, f"{token:.40} is no number")
     sign, digits = ("-", bare[1:]) if bare.startswith("-") else ("", bare)
     filled = f"{sign}0{digits}" if digits.startswith(".") else bare
     filled = f"{filled}0" if filled.endswith(".") else filled
@@ -305,10 +307,14 @@ class LenientReader:
         """Close an object or array that ends here, with its own bracket or without; False where it goes on."""
         if character == closer:
             self.at += 1
-        elif not character:
+        elif not character or character == "`":
+            if comma >= 0 or not self._open[-1]:
+                raise Unreadable(Reason.CUT_OFF, self.at, "the text ends where something more was begun")
+            if character and not _only_closers_ahead.match(self._text, self.at):
+                raise self._unexpected(f"{closer!r}")
             self._ledger.note(RepairCode.CLOSER_ADDED, self.at, "", closer)
-        elif character in _CLOSES or character == "`":
-            of_another = character == "`" or any(type(each) is _CLOSES[character] for each in self._open)
+        elif character in _CLOSES:
+            of_another = any(type(each) is _CLOSES[character] for each in self._open)
             if not of_another or not _only_closers_ahead.match(self._text, self.at):
                 raise self._unexpected(f"{closer!r}")
             self._ledger.note(RepairCode.CLOSER_ADDED, self.at, "", closer)

@@ -8,7 +8,7 @@ Rule 3: a sign that is no punctuation, a digit and a question may change what is
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from remit.core.regex import regex
 
@@ -30,13 +30,14 @@ _NOUNS = rf"(?:{_ADJECTIVE} )*{_NOUN}(?: (?:of )?{_NOUN})*"
 # "A valid answer is" gives an example and "Your answer is" may quote one; behind "Here is" they do not.
 _NAMED = rf"(?:(?:the|my|this) )?{_NOUNS}"
 _SHOWN = rf"(?:{_NAMED}|(?:an?|your) {_NOUNS})"
-_SOURCE = r"(?:text|input|information|request|data|description|prompt|document|message|details|context|instructions|schema|format|structure)"
-_GIVEN = rf"(?:the|your) (?:(?:{_ASKED}|required|given|provided|json|above) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
+_SOURCE = r"(?:text|input|information|request|data|description|prompt|document|message|details|context|instructions|schema|format|structure|results?|output)"
+_GIVEN = rf"(?:the|your) (?:(?:{_ASKED}|required|given|provided|json|above|tool|search) )*{_SOURCE}(?: (?:you (?:gave|provided)|provided|above))?"
 _WANTED = r"you(?: have|'ve| had)? (?:asked for|asked|requested|wanted|want|need|needed)"
 _BESIDE = (
     rf"(?:for you|(?:that |which )?{_WANTED}|as (?:{_WANTED}|requested|asked|required|specified)"
     rf"|in json|in (?:the )?(?:{_ASKED} |required |json )*(?:format|structure)|as (?:an? )?{_NOUNS}"
     rf"|(?:based on|from|for|according to|using) {_GIVEN}"
+    rf"|(?:that |which )?(?:represents|representing|contains|containing|with) the {_NOUNS}"
     rf"|(?:that |which )?(?:matches|matching|fits|fitting|follows|conforms to|conforming to) {_GIVEN})"
 )
 _WITH = rf"(?: {_BESIDE})*"
@@ -45,7 +46,8 @@ _GREETING = (
     r"(?:sure|sure thing|sorry about that|certainly|of course|absolutely|definitely|okay|ok|alright|all right|great|perfect|got it|understood"
     r"|no problem|yes|hello|hi|thanks|thank you|my apologies|(?:(?:i am|i'm) )?sorry|you(?: are|'re)(?: absolutely)? right"
     r"|(?:thanks|thank you) for (?:the|your) (?:clarification|information|details|question)"
-    rf"|(?:i apologi[sz]e|apologies|(?:(?:i am|i'm) )?sorry) for (?:the|my|any) (?:previous )?{_MISHAP})"
+    r"|(?:i can|i will|i'll|i would be happy to|i'd be happy to|happy to|glad to) (?:help|assist)(?: you)?(?: with (?:that|this))?"
+    rf"|i apologi[sz]e|(?:i apologi[sz]e|apologies|(?:(?:i am|i'm) )?sorry) for (?:the|my|any) (?:previous )?{_MISHAP})"
 )
 _MADE = r"(?:extracted|generated|created|formatted|prepared|parsed|converted|structured|made)"
 _THEN = r"(?:so|therefore|thus|hence|then|now|finally)"
@@ -65,7 +67,7 @@ _SPANISH = (
 )
 _POLITE = r"(?:natürlich|klar|gerne?|selbstverständlich|bien sûr|d'accord|¡?claro(?: que sí)?|¡?por supuesto)"
 _lead = regex(
-    rf"(?:{_GREETING}|{_THEN}|{_POLITE}|assistant|{_GERMAN}|{_FRENCH}|{_SPANISH}|as (?:an? )?{_NOUNS}|(?:based on|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
+    rf"(?:{_GREETING}|{_THEN}|{_POLITE}|assistant|{_GERMAN}|{_FRENCH}|{_SPANISH}|as (?:an? )?{_NOUNS}|(?:based on|according to|using) {_GIVEN}|as (?:{_WANTED}|requested|asked|required|specified)|in json(?: format)?"
     rf"|(?:{_GREETING} )?here(?:'s| is| are)?(?: it is| they are| you go| you are)?(?: {_SHOWN})?{_WITH}"
     rf"|(?:below|the following|this|that|these|it|what follows) (?:is|are)(?: {_SHOWN})?{_WITH}"
     rf"|(?:{_THEN} )?{_NAMED}{_WITH}(?: (?:is|are))?(?: below| as follows)?{_WITH}"
@@ -86,7 +88,7 @@ _MORE = (
 )
 _IF = rf"(?:(?:and|or) )?(?:if|should) (?:you(?: need| want| have| require| would like|'d like)(?: {_MORE})*|(?:this|that|it) (?:helps|works)(?: for you)?)"
 _OFFER = (
-    r"(?:and |so )?(?:please )?(?:let me know|feel free to (?:ask|reach out)(?: again)?|(?:do not|don't) hesitate to (?:ask|reach out)"
+    r"(?:and |so )?(?:please |just )?(?:let me know|feel free to (?:ask|reach out)(?: again)?|(?:do not|don't) hesitate to (?:ask|reach out)"
     r"|i am happy to (?:help|assist)|i'm happy to (?:help|assist)|happy to help)"
 )
 _closing = regex(
@@ -99,10 +101,20 @@ _closing = regex(
 # A condition in the sentence of the value: "{...} if you have any".
 _conditional = regex(r"[ \t`*_\"',]*+(?:(?:and|or)[ \t]+)?(?:if|should)\b", re.IGNORECASE)
 
+_TAGGED = r"(?:answer|json|output|result|response|data)>"
+_BULLET = r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]++"
+# Behind a value, what begins another one: a tag, an entry of a list, or at the end a quote that is not closed, or a comma.
+_begun = regex(
+    rf"<{_TAGGED}|^{_BULLET}|(?:(?:\A|(?<=\s))(?:([\"'\u2018\u201c\u201e])(?:(?!\1).)*+|`{{1,2}}(?!`)[^`]*+)|,\s*+|[\"\u201c\u201d][^\w\n]*+)\Z",
+    re.DOTALL | re.MULTILINE,
+)
+# A line that ends with a text in quotes, or an entry of a list that is words.
+_entry_line = regex(rf"[\"'`\u2018\u201c][^\"'`\n]++[\"'`\u2019\u201d][^\w\n:]*+$|^{_BULLET}\w", re.MULTILINE)
+
 # What renders or names a value, and what a line may begin with.
 _MARKS = (
     regex(rf"(?:`{{3,}}|~{{3,}}){LANGUAGE}?", re.IGNORECASE),
-    regex(r"</?(?:answer|json|output|result|response|data)>"),
+    regex(rf"</?{_TAGGED}"),
     regex(r"^[ \t]*(?:(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+|#{1,6}[ \t]+(?=\w))", re.MULTILINE),
     regex(r"<\|(?:im_end|eot_id|endoftext|end)\|>|</s>"),
 )
@@ -130,6 +142,18 @@ def says_nothing_behind(words: str, names: Collection[str] = ()) -> bool:
     if words.rstrip().endswith((":", "=")) or _conditional.match(words):
         return False
     return all(_is_one_of(phrase, _closing) for phrase in _phrases(words, names))
+
+
+def begins_a_value(words: str) -> bool:
+    """Whether words behind a value hold what begins another one."""
+    return _begun.search(words) is not None
+
+
+def names_a_value(words: str, is_choice: Callable[[str], bool]) -> bool:
+    """Whether a line of words is an entry as in a list, or a phrase is, or begins with, a word that may be the value."""
+    if _entry_line.search(words):
+        return True
+    return any(is_choice(phrase) or is_choice(phrase.split()[0]) for phrase in _phrases(words, ()))
 
 
 def _is_one_of(phrase: str, *known: re.Pattern[str]) -> bool:

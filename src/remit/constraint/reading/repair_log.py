@@ -107,11 +107,13 @@ class RepairLog:
 
     def __init__(self) -> None:
         self.listed: list[Repair] = []
+        self.codes: set[RepairCode] = set()
         self.count = 0
 
     def note(self, code: RepairCode, at: int, was: str = "", became: str = "", *, path: str = "") -> None:
         """Write one change down."""
         self.count += 1
+        self.codes.add(code)
         if len(self.listed) < REPAIRS_LISTED_MAX:
             self.listed.append(Repair(code, at, path, repair_excerpt(was), repair_excerpt(became)))
 
@@ -119,6 +121,7 @@ class RepairLog:
         """Take over what another reading wrote down."""
         room = REPAIRS_LISTED_MAX - len(self.listed)
         self.listed += other.listed[:room]
+        self.codes |= other.codes
         self.count += other.count
 
     @property

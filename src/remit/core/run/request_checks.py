@@ -3,7 +3,8 @@
 Rule 1: only the request itself is judged here; whether tools exist and budgets suffice is judged later.
 Rule 2: whatever is refused is named, with its value, its limit and the way out.
 Rule 3: a request carries its texts itself and can be written to a journal.
-Rule 4: what enters is a copy, read back from the request's own bytes: every part has its declared type, and the
+Rule 4: option maps hold JSON alone: what is not finite equals not even itself, so no replay of it could be the same.
+Rule 5: what enters is a copy, read back from the request's own bytes: every part has its declared type, and the
         holder of the original cannot change a run through its option maps.
 """
 
@@ -11,8 +12,9 @@ import msgspec
 
 from remit.core.clipped import clipped
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.json_fault import json_fault
 from remit.core.limits.tools import TOOL_NAME_CHARS_MAX, ToolChoiceMode, check_tool_choice
-from remit.core.record import BlobRef, replace
+from remit.core.record import BlobRef, JsonObject, replace
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.messages import Role, check_message
 from remit.core.run.person import check_no_secret, check_person
@@ -46,6 +48,7 @@ REQUEST_HINT_INVALID = "REQUEST_HINT_INVALID"
 REQUEST_TOOLS_INVALID = "REQUEST_TOOLS_INVALID"
 
 _MODES = tuple(Mode)
+_JSON_WANTED = "give null, a text or a finite number"
 ID_FIELDS = ("request_id", "session_id", "trace_id", "tenant_id", "user_id")
 _HINT_RANGES: tuple[tuple[str, float, float], ...] = (
     ("max_tokens", 0, OUTPUT_TOKENS_MAX),
@@ -67,7 +70,7 @@ def check_request(request: SystemRequest) -> SystemRequest:
     if request.orders:
         request = replace(request, orders=orders_of(request.orders))
     entered = _read_back(request)
-    for check in (_check_ids, _check_messages, _check_hints, _check_tools, _check_output):
+    for check in (_check_json, _check_ids, _check_messages, _check_hints, _check_tools, _check_output):
         check(entered)
     return entered
 
@@ -94,6 +97,19 @@ def _read_back(request: SystemRequest) -> SystemRequest:
         f"the request has {len(data)} bytes, more than {REQUEST_BYTES_MAX}; shorten its messages",
         {"size_bytes": len(data), "limit": REQUEST_BYTES_MAX},
     )
+
+
+def _check_json(request: SystemRequest) -> None:
+    check_options(request.hints.options, "hints.options")
+    for path, said in (("metadata", request.metadata), ("output.schema", request.output.schema)):
+        if said and (fault := json_fault(said, path)):
+            raise RequestRejected(REQUEST_MALFORMED, f"{fault}; {_JSON_WANTED}", {"field": path})
+
+
+def check_options(options: JsonObject, path: str) -> None:
+    """Refuse options for an engine that JSON cannot hold."""
+    if options and (fault := json_fault(options, path)):
+        raise RequestRejected(REQUEST_HINT_INVALID, f"{fault}; {_JSON_WANTED}", {"field": path})
 
 
 def _check_ids(request: SystemRequest) -> None:

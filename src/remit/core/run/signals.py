@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
+from remit.core.json_fault import json_fault
 from remit.core.record import JsonObject, MadeByHand, Record
 from remit.core.run.person import check_person
 
@@ -141,6 +142,8 @@ def check_signal(signal: UserSignal) -> None:
                 SIGNAL_INVALID, f"signal {signal.type.value!r} needs payload.{key}, which is missing", {"key": key}
             )
     check_payload_keys(signal.payload)
+    if fault := json_fault(signal.payload, "payload"):
+        raise RequestRejected(SIGNAL_INVALID, fault, {"key": "arguments"})
     for key in PAYLOAD_TEXTS:
         _check_text(key, signal.payload.get(key, ""))
 

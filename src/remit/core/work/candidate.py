@@ -32,7 +32,10 @@ _UNNAMED: Any = None
 
 
 class Candidate(MadeByHand):
-    """A text, where it came from, its score and the maker of the score: a reranker, unless another is named."""
+    """A text, where it came from, its score and the maker of the score: a reranker, unless another is named.
+
+    `relevance` in the metadata, from 0 to 1, is how much of the question it answers to, of which confidence is made.
+    """
 
     content: Text
     source: str

@@ -18,7 +18,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.raised import words_of
 from remit.core.record import replace
 from remit.core.run.contract import ExecutionHints, Mode
-from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
+from remit.core.run.request_checks import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID, check_options
 from remit.core.work.candidate import Candidate
 from remit.core.work.graph import Ask, Graph
 from remit.core.work.plan import ContextFor, RerankInput, Step
@@ -102,6 +102,7 @@ class InferHandler:
         _check_asking(system_prompt, max_tokens)
         hints = ExecutionHints() if sampling is None else sampling
         self.sampling = as_declared(hints, ExecutionHints, "sampling", PLAN_HANDLER_INVALID)
+        check_options(self.sampling.options, "sampling.options")
         self.engine = None if isinstance(engine, str) else engine
         self.spec = engine if isinstance(engine, str) else ""
         self.tools = registry_of(tools)
