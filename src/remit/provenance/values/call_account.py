@@ -204,6 +204,7 @@ class CallAccount:
             and not COUNTED.isdisjoint(name_words(name_of(one)))
             and self._own[one.span[1] : stray.start] == " "
             and stray.text.endswith("s")
+            and not self._own.startswith(" of ", stray.end)  # "2 pairs of seats"
             for one in self._arguments
         )
 

@@ -85,7 +85,7 @@ _POLITE = (
     rf"|{_OPENS}quick (?:one|thing|favou?r|request):"
 )
 _SMILES = r"\U0001f600-\U0001f604\U0001f60a\U0001f642\U0001f64f\U0001f44b\u263a\ufe0f"
-_FRIENDLY = rf"(?<![:;)({_SMILES}])(?<![:;)({_SMILES}][ \t])(?:(?:[{_SMILES}]|[:;]-?\))[ \t]?)++$"
+_FRIENDLY = rf"(?<![:;)({_SMILES}])(?<![:;)({_SMILES}][ \t])(?:(?:[{_SMILES}]|[:]-?\))[ \t]?)++$"
 _IDLE = regex(f"{_MARK}|{_SEQUENCE}|{_GREETING}|{_POLITE}|{_FRIENDLY}", re.IGNORECASE | re.MULTILINE)
 _AS_WELL = regex(r"\bas well as\b")
 _AND = "and       "
