@@ -62,22 +62,9 @@ _AHEAD = regex(r"\b(?:following|follows|below|beneath|underneath)\b", re.IGNOREC
 _NAMED = regex(r"[\d\"'@#/\u201c\u2018]|\s[A-Z]")
 _NUMBERED = regex(r"[\d\"#@/\u201c]")
 _ASKED = regex(r"\?\s*$")
-_REQUESTING = LEADS | {
-    "i",
-    "want",
-    "need",
-    "like",
-    "would",
-    "you",
-    "help",
-    "me",
-    "could",
-    "kindly",
-    "hi",
-    "hello",
-    "hey",
-    "let's",
-}
+_REQUESTING = LEADS | frozenset(
+    ["i", "want", "need", "like", "would", "you", "help", "me", "could", "kindly", "hi", "hello", "hey", "let's"]
+)
 # What a letter ends with: what the user says of it stands behind.
 _SIGNED = regex(
     r"\b(?:(?:kind|best|warm) regards|sincerely|yours truly|best wishes)\b,?\s*+\w*+[.,\s-]*+(?=\w+\W+\w+\W+\w)",
