@@ -13,6 +13,7 @@ from remit.provenance.declarations import Declaration
 from remit.provenance.gate_verdict import Argument
 from remit.provenance.kinds import MOMENTS, NUMBERS, TEXT, base_of, number_key, number_of
 from remit.provenance.origins.labels import Group, Observation
+from remit.provenance.origins.relations import is_participle
 from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.clause_items import ORDINAL, Stray
 from remit.provenance.words.moments import is_said
@@ -162,6 +163,8 @@ class CallAccount:
             return True
         if self._is_of_set and (stray.text == "one" or self._is_ruled_out(stray)):
             return True
+        if self._is_related(stray):
+            return True
         if self._is_derived and stray.stems <= _FIGURING:
             return True
         return stray.is_sayable and any(stray.text in map(str.lower, WORD.findall(text)) for text in self._payload)
@@ -176,6 +179,11 @@ class CallAccount:
             start <= stray.start < end or (stray.text in NEGATING and 0 <= start - stray.end <= 1)
             for start, end in self._grounds.asking.negated
         )
+
+    def _is_related(self, stray: Stray) -> bool:
+        """Whether a word tells the relation of a person to the record that is picked by it: "assigned by ann@…"."""
+        names = [self._name_at(start) for start in self._names]
+        return is_participle(stray.text) and any("@" in name for name in names)
 
     def _is_counted(self, stray: Stray) -> bool:
         """Whether a word is what a number counts that the call takes as a count: "two tickets"."""

@@ -96,6 +96,8 @@ class ClausePart:
         self._is_aim = False
         # Whether a text is described that does not exist yet: "a short summary".
         self._is_indefinite = False
+        # Whether what follows describes what a text is to say: "mail Ann the list of …".
+        self._is_described = False
         # The strays from here on may be said again by a number in brackets.
         self._restated = 0
 
@@ -264,6 +266,9 @@ class ClausePart:
 
     def _take(self, value: SaidValue, items: list[Item], at: int) -> None:
         lexicon, before, after, nouns = self._lexicon, items[at], items[at + 1], set(self._nouns)
+        if self._is_described:
+            self.told.append((value.start, value.end))
+            return
         if value.number is not None:
             nouns |= value.number.names
         if after.text and not after.gap.strip(" \"'"):
@@ -343,6 +348,7 @@ class ClausePart:
         self._role = ROLES[word]
         # "for the delivery to AC-2", where "to" has told already who is paid.
         self._is_aim = self._is_aim and (word == "of" or any(slot.role == self._role for slot in self.slots))
+        self._is_described = self._is_described and word in ("of", "from", "about", "in")
         self._nouns = self._nouns[-1:] if word == "of" else []
 
     def _read_noun(self, items: list[Item], at: int) -> None:
@@ -376,6 +382,11 @@ class ClausePart:
             return
         if is_open and self._is_placed(items, at):
             return
+        if is_open and lexicon.is_telling and self.slots and not self._is_said and self._describes(items, at):
+            self._is_described = True
+            return
+        if is_open and self._is_described:
+            return
         if is_open and self._is_numbering(items, at):
             self._nouns.append(stem(item.text))
             return
@@ -399,6 +410,11 @@ class ClausePart:
         after = items[at + 1 : at + 3]
         is_of = len(after) > 1 and after[0].text == "of" and is_number(after[1])
         return is_of and items[at].text in PAYMENTS and led_in_by(items, at) == ""
+
+    def _describes(self, items: list[Item], at: int) -> bool:
+        """Whether a text is described behind the one who gets it: "mail Ann the words of the day"."""
+        is_next = at > 1 and items[at - 2].value is not None
+        return items[at - 1].text in ARTICLES and (self._is_described or self._role == OBJECT or is_next)
 
     def _is_numbering(self, items: list[Item], at: int) -> bool:
         """Whether a noun is given the number behind it, so that the number speaks for both: "invoice 77"."""
