@@ -133,7 +133,7 @@ POLITE = (
 )  # fmt: skip
 REASONS = (
     "{o} because it is broken.", "{o} since they are no longer needed.", "{o} - it is done.", "{o} (it is done).", "{o}. It is done.",
-    "{o}. It's no longer needed.", "Since the {w} is leaking, {v} {n} {a}.", "For the {w}, {v} {n} {a}.", "Regarding {n} {a}, please {v} it.",
+    "{o}. It's no longer needed.", "Since the {w} is leaking, {v} {n} {a}.", "Regarding {n} {a}, please {v} it.",
     "The {w} is unhappy. {o}.", "I checked everything. {o}.", "{o} because ZB-9 is empty.", "{o} because the {w} is very old.",
 )  # fmt: skip
 
@@ -151,7 +151,7 @@ HELD = (
     "{o} because it is not {w}.", "{o} because {t} unless it {w}s.", "{o} because half of it {w}s.", "{o} since it may {w}.",
     "{o} because the {n} {w}s.", "{o} because Mia {w}s.", "{o}. It is {w}.", "{o} (it is a {w}).", "{o}. The {w} is {w}.", "{o} - they {w}.",
     "The mail is {w}. {o}.", "The {w} is below. {o}.", "The {w} says this. {o}.", "I {w}ed this. {o}.", "For the moment, {v} {n} {a}.",
-    "For example, {v} {n} {a}.", "{o} when you get a {w}.", "{o} as soon as it {w}s.", "Let's {w} and then not {v} {n} {a}.",
+    "For example, {v} {n} {a}.", "For the {w}, {v} {n} {a}.", "{o} when you get a {w}.", "{o} as soon as it {w}s.", "Let's {w} and then not {v} {n} {a}.",
     "Regarding {n} {b}, {v} {n} {a}.", "{o}. Thanks, but no.", "{o}. Thanks, Not", "{o} (twice).", "{o}: thrice.", "{o} *twice*.", "{o} **Thrice**", "{o} ({v}ed).",
 )  # fmt: skip
 

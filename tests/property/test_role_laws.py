@@ -344,9 +344,15 @@ def test_a_state_is_set_at_the_verb_or_at_the_end_and_never_the_opposite_one() -
         )
         for word, other in ((said, opposite), (opposite, said)):
             right, wrong = (word, other) if is_choice else (word == said, word != said)
-            forms = ["Turn {t} LA-4 {w}.", "Switch {t} LA-4 {w}.", "Set {t} LA-4 to {w}.", "Set {t} LA-4 {w}."]
+            forms = ["Turn {t} LA-4 {w}.", "Switch {t} LA-4 {w}.", "Set {t} LA-4 to {w}."]
             if name == "on":
                 forms += ["Turn {w} {t} LA-4.", "Switch {w} the {t} LA-4, please."]
+                # What is set off sounds, and what is put off waits.
+                for form in ("Set {t} LA-4 {w}.", "Set {w} {t} LA-4.", "Set {w} the {t} LA-4."):
+                    prompt = form.format(t=thing, w=word)
+                    assert not passes(prompt, act, **{thing: "LA-4", argument: right}), prompt
+            else:
+                forms.append("Set {t} LA-4 {w}.")
             for form in forms:
                 prompt = form.format(t=thing, w=word)
                 assert passes(prompt, act, **{thing: "LA-4", argument: right}), (prompt, right)

@@ -312,8 +312,9 @@ def _numbered(value: int, leaf: Leaf, words: Words, tool: str) -> tuple[int, int
     things = name_words(tool)[1:]
     if not things or not FUNCTION_WORDS.isdisjoint(things):
         return None
-    if not name_stems(leaf.argument) - UNSAYING <= {stem(things[-1])}:
-        return None
+    called = name_stems(leaf.argument) - UNSAYING
+    if not called <= {stem(things[-1])} or (things[-1].endswith("s") and not unit_of(leaf.kind)):
+        return None  # "book seat 4" books not four of them.
     return words.identifier_said(str(value), {stem(things[-1])})
 
 

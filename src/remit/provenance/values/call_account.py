@@ -35,26 +35,8 @@ from remit.provenance.words.vocabulary import (
 # The ends of orders, and words that go with them: "the same as last time", "the best rated hotel".
 _ENDS = frozenset(map(stem, SUPERLATIVES | {"most", "recent", "same", "time", "rated", "liked"}))
 # What relates a record to a person or to its source.
-_RELATING = frozenset(
-    map(
-        stem,
-        (
-            "that",
-            "sent",
-            "shared",
-            "posted",
-            "written",
-            "wrote",
-            "which",
-            "stands",
-            "is",
-            "owner",
-            "whose",
-            "what",
-            "has",
-        ),
-    )
-)
+_RELATING_SAID = "that sent shared posted written wrote which stands is owner whose what has"
+_RELATING = frozenset(map(stem, _RELATING_SAID.split()))
 _RELATIVE = frozenset({"that", "they", "whom", "who", "which", "he", "she", "same"})
 # What says how a number is worked out.
 _FIGURING = frozenset(
@@ -81,6 +63,8 @@ class CallAccount:
         # Where the names of picked records stand, and the look-ups that supplied records.
         self._names: dict[int, Argument] = {}
         self._looked: list[Observation] = []
+        # Whether a value of the call is a moment that stands at a place.
+        self._moments: dict[tuple[str, int], bool] = {}
         self._stems = self._accounted()
 
     def _accounted(self) -> frozenset[str]:
@@ -135,8 +119,12 @@ class CallAccount:
     def _is_taken_by(self, one: Argument, value: SaidValue) -> bool:
         held, grounds = one.value, self._grounds
         if value.sort == MOMENT and isinstance(held, str):
-            parts = (held, held[:_DAY_CHARS], held[_DAY_CHARS + 1 :][:_TIME_CHARS])
-            return any(is_said(part, value.told, today=grounds.today, years=grounds.years) for part in parts)
+            key = held, value.start
+            if key not in self._moments:
+                parts = (held, held[:_DAY_CHARS], held[_DAY_CHARS + 1 :][:_TIME_CHARS])
+                said = (is_said(part, value.told, today=grounds.today, years=grounds.years) for part in parts)
+                self._moments[key] = any(said)
+            return self._moments[key]
         if one.span is not None and one.span[0] <= value.start + 1 and value.end <= one.span[1]:
             return True
         if isinstance(held, bool) or held is None:
@@ -169,7 +157,7 @@ class CallAccount:
             return True
         if any(start <= stray.start < start + len(self._name_at(start)) for start in self._names):
             return True
-        if self._is_label(stray.text) or self._is_counted(stray):
+        if self._is_counted(stray):
             return True
         if self._is_open and (stray.text not in FUNCTION_WORDS or stray.text in _RELATIVE):
             return True
@@ -204,20 +192,9 @@ class CallAccount:
             and not COUNTED.isdisjoint(name_words(name_of(one)))
             and self._own[one.span[1] : stray.start] == " "
             and stray.text.endswith("s")
+            and not self._own.startswith(" of ", stray.end)  # "2 pairs of seats"
             for one in self._arguments
         )
-
-    def _is_label(self, text: str) -> bool:
-        """Whether a word is what a picked record is labelled with as a whole: "the debit card ending 9023"."""
-        if not text.isalpha() or text in FUNCTION_WORDS or ORDINAL.fullmatch(text):
-            return False
-        said = f" {' '.join(WORD.findall(self._own.lower()))} "
-        for group, record in self._records():
-            for field, kind in group.kinds.items():
-                value = str(group.records[record].get(field)).lower()
-                if kind != TEXT and text in value.split() and f" {value} " in said:
-                    return True
-        return False
 
     def _targets(self) -> set[str]:
         """What the call falls on, by the values that say on whom or on what; of all of a listing, by whatever they are called."""

@@ -23,21 +23,30 @@ from remit.provenance.words.prepositions import (
     BEFORE_FOLDERS,
     BEFORE_MONEY,
     BEFORE_NAMED_CHOICES,
+    BEFORE_NUMBERED,
     BEFORE_NUMBERS,
     BOUNDS,
     BY,
     CORRECTING,
-    FAR,
     FROM,
     OBJECT,
     PICKING,
     TO,
     WITH,
 )
-from remit.provenance.words.said_values import MOMENT, NAME, NUMBER, SaidValue
+from remit.provenance.words.said_values import MOMENT, NAME, SaidValue
 from remit.provenance.words.understood_clauses import ClauseRead
 from remit.provenance.words.units import UNITS
-from remit.provenance.words.vocabulary import COURTESIES, NUMBERING, name_stems, stem, word_stems
+from remit.provenance.words.user_words import COUNTED
+from remit.provenance.words.vocabulary import (
+    COURTESIES,
+    CURRENCIES,
+    NUMBERING,
+    name_stems,
+    name_words,
+    stem,
+    word_stems,
+)
 
 # What arguments are called that take where something comes from or begins, and those that take where it ends.
 _SOURCE_NAMES = "from source origin sender src old payer start since begin in input"
@@ -60,6 +69,9 @@ _JOINT = regex(r"[,;&\n/]|\b(?:and|or)\b")
 _TURN = regex(r"\b(?:now|instead|rather|no|not|make|but)\b")
 _DIGIT = regex(r"\d")
 _INNER = frozenset("@./\\_")
+# What a moment stands behind that is an end of a stretch.
+_END_LEADS = frozenset({FROM, TO, "until", "till", "by", "before", "through"})
+_NOT_BEFORE_COUNTS = frozenset({"with", "at", "of"})
 _PLAIN_LEADS = frozenset({"", "on", "at", "for", "and", "is"})
 # What a choice may be called whatever its argument is, and what the words of an interval begin with: "every week".
 _MODES = frozenset(map(stem, ("mode", "access", "right", "permission")))
@@ -84,7 +96,12 @@ def is_moment_fitting(slot: Slot, one: Argument, actions: Set[str]) -> bool:
         return is_new and not is_source(one)
     if lead in _PLAIN_LEADS or stem(lead) in called or (stem(lead) in slot.nouns and slot.before not in BOUNDS):
         return True
-    return lead in ("until", "till", "by", "before", "through") and not called.isdisjoint(_ENDS)
+    return lead in _END_LEADS and not called.isdisjoint(_ENDS)
+
+
+def is_end(slot: Slot, one: Argument) -> bool:
+    """Whether a moment is told from another one: as an end of a stretch, or by what the argument is called."""
+    return slot.lead in _END_LEADS or not slot.nouns.isdisjoint(word_stems(name_of(one)))
 
 
 def is_barred(before: str) -> bool:
@@ -95,8 +112,10 @@ def is_barred(before: str) -> bool:
 def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:
     """Whether a number stands behind what may lead in its argument: an amount, or any other number."""
     lead, said = slot.before, slot.value.number
+    if lead in _NOT_BEFORE_COUNTS and not COUNTED.isdisjoint(name_words(name_of(one))):
+        return False  # "with 4 stars"
     if said is not None and said.caller and said.caller in _nouns_of(one):
-        return not is_barred(lead) and lead not in FAR
+        return lead in BEFORE_NUMBERED
     if lead in BOUNDS or lead == BY:
         called = word_stems(name_of(one))
         if stem(lead) in called or not called.isdisjoint(_ENDS):
@@ -169,12 +188,10 @@ def is_beside(slot: Slot, taken: Slot, own: str) -> bool:
     """Whether a value stands in one list with a value that was taken, so that it is for a further call."""
     if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
         return False
-    if slot.value.number is not None and slot.value.number.unit in UNITS:
-        return False  # "two weeks and three days"
-    if slot.value.sort == NUMBER:
-        if not (slot.nouns or slot.value.listed == taken.value.listed):
-            return False
-    elif slot.value.sort != MOMENT:
+    said = slot.value.number
+    if said is not None and (said.percent or said.unit in UNITS or said.unit.lower() in CURRENCIES):
+        return False  # "two weeks and three days", "50 % 200 EUR"
+    if slot.value.sort != MOMENT:
         left, right = sorted((slot.value, taken.value), key=lambda one: one.start)
         between = own[left.end : right.start].lower()
         if _JOINT.search(between) is None or _TURN.search(between) is not None:

@@ -28,6 +28,7 @@ from remit.provenance.values.clause_roles import (
     is_barred,
     is_beside,
     is_composed,
+    is_end,
     is_loose,
     is_moment_fitting,
     is_source,
@@ -43,6 +44,7 @@ from remit.provenance.words.understood_clauses import ClauseRead
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     SUPERLATIVES,
+    UNIVERSALS,
     name_stems,
     name_words,
     stem,
@@ -144,7 +146,8 @@ class _Call(CallAccount):
             return True  # Where the thing is until then.
         if value.sort == NAME and not value.is_marked and slot.is_object:
             return any(one.role == IN and "@" in one.value.text for one in taken)  # "Ann at ann@corp.example"
-        if value.number is not None and slot.nouns and own.isdisjoint(slot.nouns):
+        said = value.number
+        if said is not None and said.caller and said.unit.lower() not in CURRENCIES and own.isdisjoint(slot.nouns):
             # What an amount is paid for: "pay invoice 77 to Ann, 5 EUR".
             is_paid = all(one.origin is not None for one in self._arguments) or any(
                 one.value.number is not None and one.value.number.unit.lower() in CURRENCIES for one in taken
@@ -163,12 +166,13 @@ class _Call(CallAccount):
                 continue
             if self._is_misplaced(one, slots, readings):
                 return f"{str(one.value)!r} stands in another role"
+            base = base_of(one.kind)
             is_moment = any(slot.value.sort == MOMENT and self._is_taken_by(one, slot.value) for slot in slots)
-            if is_moment or base_of(one.kind) in MOMENTS:
+            if is_moment or base in MOMENTS:
                 continue
             found = [slot for slot in slots if _is_at(slot, one)]
             if not found:
-                if not self._is_a_word(one, readings):
+                if base in NUMBERS or not self._is_a_word(one, readings):
                     return f"{str(one.value)!r} stands elsewhere"
                 if self._is_choice(one) and not self._is_led_in(one, readings):
                     return f"{str(one.value)!r} stands in another role"
@@ -225,6 +229,13 @@ class _Call(CallAccount):
             places = [slot for slot in held if bool(slot.value.told.minutes) == is_clock]
             if places and not any(is_moment_fitting(slot, one, self._actions) for slot in places):
                 return True
+            others = [
+                slot
+                for slot in slots
+                if slot.value.sort == MOMENT and slot not in held and bool(slot.value.told.minutes) == is_clock
+            ]
+            if places and others and not any(is_end(slot, one) for slot in (*places, *others)):
+                return True  # "10:00 and 11:00"
         return False
 
     def _names_target(self, slot: Slot, one: Argument, *, is_elsewhere: bool) -> bool:
@@ -297,18 +308,20 @@ class _Call(CallAccount):
         if slot.role == AIM:
             return False
         if slot.role == FROM:
-            return is_beside or is_source(one) or "from" in name_words(self._declaration.name)
+            return is_source(one) or "from" in name_words(self._declaration.name)
         if isinstance(one.value, (int, float)) or base in NUMBERS:
             is_money = self._declaration.stakes is Stakes.MONEY
             return fits_number(slot, one, is_money=is_money) and (slot.role != TO or not is_source(one))
         if self._is_choice(one):
             is_whole = word_stems(slot.value.text) == word_stems(str(one.value))  # "as non-reader"
             return is_whole and fits_choice(slot.before, slot.nouns, one)
-        if is_barred(slot.before):
+        if is_barred(slot.before) or slot.before in FAR:
             return False
-        if slot.role == OBJECT:
-            return True
-        words = self._grounds.tool_words
+        words, plan = self._grounds.tool_words, self._grounds.plan
+        if slot.role == OBJECT:  # "All hives; HV-12" may leave it out.
+            told = [self._grounds.asking.tokens[place] for place in plan.universals_of(self._declaration.name)]
+            is_whole = any(one.start < slot.value.start and one.text.lower() in UNIVERSALS for one in told)
+            return slot.before != "," or not is_whole
         is_turned_to = self._lexicon.is_telling or base in ("email", "who") or self._declaration.name in words.preparing
         is_placed = bool(objects) or is_turned_to
         if not is_placed and not fits_target(slot, one, things, self._actions, is_single=self._is_single):
@@ -316,13 +329,14 @@ class _Call(CallAccount):
         # "wire 75 EUR in AC-77", "drain 50 l into TK-7"; a thing may be put in another one, and money into an account.
         is_sum = {*objects} == {NUMBER} and not (things or is_turned_to)
         places = {"in"} if self._declaration.stakes is Stakes.MONEY else {"in", "into", "onto"}
-        if not is_beside and (slot.before in FAR or (is_sum and slot.before in places)):
+        if not is_beside and is_sum and slot.before in places:
             return False
         # What is made is called as is told; a person is turned to with something.
         if (slot.role == WITH and base in ("email", "who", "")) or (slot.role == AS and base == "path"):
             return True
         if slot.role in (BY, WITH, AS):
-            return is_beside or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
+            is_tool = is_beside and self._lexicon.is_mild and self._lexicon.called.isdisjoint(slot.nouns)
+            return is_tool or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
         return self._declaration.name not in words.making if slot.role == IN else not is_source(one)
 
 

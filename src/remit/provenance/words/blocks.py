@@ -62,22 +62,9 @@ _AHEAD = regex(r"\b(?:following|follows|below|beneath|underneath)\b", re.IGNOREC
 _NAMED = regex(r"[\d\"'@#/\u201c\u2018]|\s[A-Z]")
 _NUMBERED = regex(r"[\d\"#@/\u201c]")
 _ASKED = regex(r"\?\s*$")
-_REQUESTING = LEADS | {
-    "i",
-    "want",
-    "need",
-    "like",
-    "would",
-    "you",
-    "help",
-    "me",
-    "could",
-    "kindly",
-    "hi",
-    "hello",
-    "hey",
-    "let's",
-}
+_REQUESTING = LEADS | frozenset(
+    ["i", "want", "need", "like", "would", "you", "help", "me", "could", "kindly", "hi", "hello", "hey", "let's"]
+)
 # What a letter ends with: what the user says of it stands behind.
 _SIGNED = regex(
     r"\b(?:(?:kind|best|warm) regards|sincerely|yours truly|best wishes)\b,?\s*+\w*+[.,\s-]*+(?=\w+\W+\w+\W+\w)",
@@ -90,9 +77,9 @@ _ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
 _VALUE = r"(?:[ \t]*\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t])?\s*(?=[^\s,;]*[\d@/])[^\s,;]*[^\s,;.!]"
 _VALUES = regex(rf"{_VALUE}(?:(?:\s*[,;]|\s+and\b|(?=\s*\n)){_VALUE})*+[ \t]*(?:[.!](?=\s|$)|\n|\Z)")
 _DOING = frozenset({"please", "pls", "plz", "kindly", "now", "then", "so", "do"})
-# The sign that is left of data within a sentence, and what data stands right behind.
+# The sign that is left of data behind words, and words that announce none.
 BLOCK = "\u25a0"
-_SAYING = regex(r"\w[^:.!?\w]*\Z")
+_SAYING = regex(r"\w[^:\w]*\Z")
 # What announces a list is shorter.
 _BEFORE_CHARS_MAX = 200
 _STOP = regex(r"[.!?\n]")
@@ -197,18 +184,12 @@ def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
         if end > last:
             begin = max(start, last)
             data = blanked(message[begin:end])
-            if data and _is_within(message, begin, end):
-                data = data[:-1] + BLOCK
+            # Data right behind words that do not announce it may answer them: "> not so".
+            if data and _SAYING.search(message, last, begin) is not None:
+                data = BLOCK + data[1:]
             parts += [message[last:begin], data]
             last = end
     return "".join((*parts, message[last:]))
-
-
-def _is_within(message: str, start: int, end: int) -> bool:
-    """Whether data stands within a line, behind words that do not announce it: the sentence then has something in it."""
-    return (
-        "\n" not in message[start:end] and _SAYING.search(message, message.rfind("\n", 0, start) + 1, start) is not None
-    )
 
 
 def _fenced(message: str) -> Iterator[tuple[int, int]]:

@@ -107,9 +107,11 @@ def led_in_by(items: list[Item], at: int) -> str:
 
 
 def _numbers(items: list[Item], at: int) -> bool:
-    """Whether "no" leads to a number: "ticket no. 17"."""
+    """Whether "no." leads to a number: "ticket no. 17"; without its full stop it takes out: "all hives no HV-12"."""
     ahead = items[at + 1]
-    return not ahead.gap.strip(" .:") and ahead.value is not None and not items[at].gap.strip()
+    is_short = items[at].text == "nr" or ahead.gap.startswith(".")
+    is_short = is_short and not (items[at - 1].text in UNIVERSALS or items[at - 1].text.endswith("s"))
+    return is_short and not ahead.gap.strip(" .:") and ahead.value is not None and not items[at].gap.strip()
 
 
 def _says_how_often(items: list[Item], at: int) -> bool:
@@ -170,6 +172,8 @@ BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     # "with the text 'Hi'"
     **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
     "between": lambda items, at: [_is_moment(one) for one in items[at + 1 : at + 4]] == [True, False, True],
+    # "30 min from now", "for now"
+    **dict.fromkeys(("now", "then", "here"), lambda items, at: at == 0 or items[at - 1].text not in LEADS),
     "that": lambda items, at: items[at + 1].text in NAMING,
     "following": _is_announced,
     "one": lambda items, at: items[at + 1].text != "of",

@@ -67,7 +67,12 @@ from remit.provenance.words.vocabulary import (
 
 # Signs that part words, or stand on a value; any other is left over.
 _DASH = regex(r"\s?[-\u2013]\s?")
-_SIGNS = regex(r"[\s,.;:!?()\u2013\u2014\"'\u201c\u201d\u2018\u2019\u00ab\u00bb`$\u20ac\u00a3\u00a5#@&%-]*")
+_DASHED = regex(r"[-\u2013\u2014]")
+_CLOSING = r"[\"'\u201d\u2019\u00bb`)%$\u20ac\u00a3\u00a5]*"
+_STOP = rf"{_CLOSING}\s*(?:(?:[.?]|!{{1,3}}){_CLOSING}|[,;:](?=\s|$|[\"'\u201d\u2019\u00bb]))?"
+_SIGNS = regex(rf"{_STOP}(?:\s*[-\u2013\u2014])?\s*[\"'\u201c\u2018\u00ab`($\u20ac\u00a3\u00a5#@&%-]*\s*")
+# What is idle behind an order is blanked out and leaves its own full stop: "… . Have a nice day!".
+_END_SIGNS = regex(rf"{_STOP}\s*(?:(?<=\s\s)[.!]\s*)?")
 # Before the verb of an order no sign of a number, a comment or a heading stands.
 _FORE_SIGNS = regex(r"(?:[\s,.:!?()\"'\u201c\u2018\u00ab`*\u2022]|(?<!-)[-\u2013\u2014](?!-))*")
 # More words behind "not" are a sentence.
@@ -101,7 +106,7 @@ class ClausePart:
         at = self._phrase(items)
         while at < len(items) - 1:
             at = self._step(items, at)
-        self._sign(items[-1])
+        self._sign(items[-1], _END_SIGNS)
 
     def lead_in(self, items: list[Item], *, points_back: bool) -> None:
         """Read what stands before the verb of an order."""
@@ -272,6 +277,8 @@ class ClausePart:
             ")"
         ):  # It says again what stands before: "half of it (5)".
             del self.strays[self._restated :]
+        if value.sort != MOMENT and _DASHED.search(before.gap):  # It may be a minus, or take the value out.
+            self.strays.append(Stray(before.gap.strip(), value.start - len(before.gap), value.start))
         kin = kin_of(value.number.unit) if value.number is not None else frozenset()
         is_purpose = self._role == FOR and bool(nouns or self._is_aim) and lexicon.own.isdisjoint(nouns | kin)
         is_count = (
@@ -317,11 +324,15 @@ class ClausePart:
                 self._lead(word, items[at - 1].text if at else "")
         elif word in PARTICLES:
             self._role = OBJECT if ahead.value is not None else self._role
-            return ahead.text == "to" or (word == "back" and ahead.value is not None)
+            is_led = ahead.text == "to" and is_number(items[at + 2]) is (word == "down")
+            is_led = is_led and (word != "down" or "set" in self._lexicon.called)
+            return is_led or (word == "back" and ahead.value is not None)
         elif word in BOUNDS and word not in NAMING:
             return is_number(ahead) or (ahead.value is not None and ahead.value.sort == MOMENT)
         elif self._lexicon.is_final and TIMES.get(word, 1) > 1:
             return False
+        elif word == "each" and self.slots and (not ahead.text or ahead.text in IDLE):  # What each of several gets.
+            return len(self.slots) > 2 or not UNIVERSALS.isdisjoint(one.text for one in items[:at])
         elif word in BESIDE:
             return BESIDE[word](items, at)
         elif word in CURRENCIES:
@@ -364,11 +375,12 @@ class ClausePart:
             return
         if (
             is_open
+            and not ORDINAL.fullmatch(item.text)
             and self._is_indefinite
-            and (lexicon.is_telling or (lexicon.is_mild and self._role == OBJECT and not self.things))
+            and (lexicon.is_telling or (lexicon.is_mild and self._role == OBJECT and not (self.things or self.slots)))
         ):
             return
-        if is_open and (self._is_placed(items, at) or (lexicon.is_mild and self._is_calling(items, at))):
+        if is_open and self._is_placed(items, at):
             return
         if is_open and lexicon.is_telling and self.slots and not self._is_said and self._describes(items, at):
             self._is_described = True
@@ -404,18 +416,13 @@ class ClausePart:
         is_next = at > 1 and items[at - 2].value is not None
         return items[at - 1].text in ARTICLES and (self._is_described or self._role == OBJECT or is_next)
 
-    def _is_calling(self, items: list[Item], at: int) -> bool:
-        """Whether a noun stands before the name of what an order falls on: "the cow Bella"."""
-        after = items[at + 1]
-        is_before_name = after.value is not None and not after.gap.strip(" \"'") and not self.slots
-        return self._role == OBJECT and is_before_name and items[at - 1].text in ("the", "our", "my")
-
     def _is_numbering(self, items: list[Item], at: int) -> bool:
         """Whether a noun is given the number behind it, so that the number speaks for both: "invoice 77"."""
         value = items[at + 1].value
         return (
             value is not None
             and value.number is not None
+            and len(items[at].text) > 1  # "20 EUR x 2"
             and value.number.caller == stem(items[at].text)
             and value.number.unit.lower() not in CURRENCIES
             # Of an amount ("20 mg") the word before says something else ("nearly"), unless it is one of the tool's.

@@ -41,7 +41,7 @@ _WRITTEN = regex(
     re.IGNORECASE,
 )
 _DIGITS = regex(r"(?<![\w.])(?:(\d{4})[-/](\d{2})[-/](\d{2})|(\d{1,2})([./])(\d{1,2})\5(\d{4}))(?!\w)")
-_CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?(?![\w:-])", re.IGNORECASE)
+_CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?(?:\s*(am|pm|a\.m\.|p\.m\.))?(?![\w:-])", re.IGNORECASE)
 _RANGE = regex(r"(?<![\w:.-])(\d{1,2}:\d{2})(\s?[-\u2013]\s?)(\d{1,2}:\d{2})(?![\w:-])")
 _SPOKEN = {"noon": 720, "midnight": 0, "midday": 720}
 _LASTING = regex(rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE)

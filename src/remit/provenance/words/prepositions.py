@@ -32,6 +32,8 @@ LEADS = ROLES.keys() | BOUNDS
 # What may stand before an amount of money, any other number, a choice, and a choice beside its noun.
 BEFORE_MONEY = frozenset({"", ",", "of", "for", "to", "at", "with"})
 BEFORE_NUMBERS = BEFORE_MONEY | {"by"}
+# What may stand before a number beside its noun: "in row 5".
+BEFORE_NUMBERED = BEFORE_NUMBERS | {"in", "on", "into"}
 BEFORE_CHOICES = frozenset({"", "to", "into", "as"})
 BEFORE_NAMED_CHOICES = BEFORE_CHOICES | {",", "with", "in", "of", "for", "at", "on", "using"}
 # Prepositions behind which a target stands only beside its noun.

@@ -39,35 +39,6 @@ _DONE = frozenset(
     {"checked", "verified", "reviewed", "inspected", "tested", "discussed", "finished", "looked", "moved", "paid"}
 )
 _WITH = frozenset({"it", "everything", "them", "twice", "today", "yesterday", "have", "just"})
-# What has words of its own may be what the order stands in.
-_TEXTS_SAID = """
-    mail email message letter text note word sentence example sample test draft joke quote quotation script story poem song
-    title headline sign label report post comment question answer task exercise instruction order command prompt page line
-    document file rule plan idea saying translation summary review transcript log game play prank trick
-"""
-_TEXTS = frozenset(map(stem, _TEXTS_SAID.split()))
-_WHEN = frozenset(
-    map(
-        stem,
-        [
-            "moment",
-            "time",
-            "day",
-            "night",
-            "week",
-            "weekend",
-            "month",
-            "year",
-            "morning",
-            "evening",
-            "future",
-            "rest",
-            "next",
-            "other",
-            "fun",
-        ],
-    )
-)
 _EMPHASIS = regex(r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*\n]*[^\s*])\1(?![\w*])")
 _MARK = r"^[ \t]*(?:\d{1,2}|[a-z])[.)](?=[ \t]+\S)"
 _OPENS = r"(?:(?<![^\n])|(?<=[.!?]\s))[ \t]*"
@@ -85,7 +56,7 @@ _POLITE = (
     rf"|{_OPENS}quick (?:one|thing|favou?r|request):"
 )
 _SMILES = r"\U0001f600-\U0001f604\U0001f60a\U0001f642\U0001f64f\U0001f44b\u263a\ufe0f"
-_FRIENDLY = rf"(?<![:;)({_SMILES}])(?<![:;)({_SMILES}][ \t])(?:(?:[{_SMILES}]|[:;]-?\))[ \t]?)++$"
+_FRIENDLY = rf"(?<![:;)({_SMILES}])(?<![:;)({_SMILES}][ \t])(?:(?:[{_SMILES}]|[:]-?\))[ \t]?)++$"
 _IDLE = regex(f"{_MARK}|{_SEQUENCE}|{_GREETING}|{_POLITE}|{_FRIENDLY}", re.IGNORECASE | re.MULTILINE)
 _AS_WELL = regex(r"\bas well as\b")
 _AND = "and       "
@@ -110,11 +81,8 @@ def is_reason(said: Sequence[str], lexicon: Lexicon) -> bool:
 
 
 def is_lead(said: Sequence[str], lexicon: Lexicon) -> bool:
-    """Whether a clause before an order tells why, or what it is good for: "since it is broken,", "for the audit,"."""
-    if said[0] in _REASONING:
-        return is_reason(said[1:], lexicon)
-    is_aim = len(said) == 3 and said[0] == "for" and said[1] in _OWNED
-    return is_aim and _is_plain(said[2:], lexicon) and stem(said[2]) not in lexicon.nouns | _TEXTS | _WHEN
+    """Whether a clause before an order tells why: "since it is broken,"."""
+    return said[0] in _REASONING and is_reason(said[1:], lexicon)
 
 
 def is_remark_within(said: Sequence[str], lexicon: Lexicon, *, is_cut: bool) -> bool:

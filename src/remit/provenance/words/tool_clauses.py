@@ -44,6 +44,9 @@ _ENDED = regex(r"(?!\.\.|\u2026)[\s.!,)\"'*]*")
 _DENYING = frozenset({"no", "not", "never", "nope", "wait"})
 # Verbs that put a thing into a state.
 _PUTTING = frozenset({"turn", "switch", "set", "put"})
+# Of these, the ones that put nothing off and set nothing off.
+_TURNING = frozenset({"turn", "switch"})
+_PARTICLES = frozenset({"on", "off"})
 _PARTED = regex(r"[-_]")
 _VISIBLE = regex(r"\S")
 
@@ -150,7 +153,9 @@ class ToolClauses:
             if self._lowered(verb) not in _PUTTING:
                 continue
             ends = [
-                place for place in said if self._is_particle(verb, place) or (place == last and self._is_put(place))
+                place
+                for place in said
+                if self._is_particle(verb, place) or (place == last and self._is_put(verb, place))
             ]
             others = [place for place in said if place not in ends and self._lowered(place) not in PREPOSITIONS]
             if len(ends) == 1 and not others and self._lowered(ends[0]) in states:
@@ -158,16 +163,19 @@ class ToolClauses:
                 return token.start, token.end
         return None
 
-    def _is_put(self, place: int) -> bool:
+    def _is_put(self, verb: int, place: int) -> bool:
         """Whether a state ends its sentence, led in by nothing but "to": "set the valve to open", and not "from open"."""
         before = self._lowered(place - 1)
+        if before != "to" and self._lowered(place) in _PARTICLES and self._lowered(verb) not in _TURNING:
+            return False  # "set the alarm off" sounds it.
         return self._ends_there(place) and (before not in FUNCTION_WORDS or before in ("to", "it", "them"))
 
     def _is_particle(self, verb: int, place: int) -> bool:
         """Whether a word belongs to the verb right before it: "turn on the alarm", and not "set on 2026-12-03"."""
         tokens = self._words.tokens
         is_dated = place + 1 < len(tokens) and tokens[place + 1].text[:1].isdecimal()
-        return place == verb + 1 and self._lowered(place) in ("on", "off") and not is_dated
+        is_turned = self._lowered(verb) in _TURNING and self._lowered(place) in _PARTICLES
+        return place == verb + 1 and is_turned and not is_dated
 
     def switch(self, tool: str, stems: Collection[str]) -> tuple[int, int] | None:
         """Where the clauses of a tool turn a switch on that is called by these stems, if the words speak of it once."""

@@ -18,6 +18,7 @@ from remit.core.record import Record, replace
 from remit.core.regex import regex
 from remit.provenance.words.asked_effects import Plan
 from remit.provenance.words.atoms import QUOTATION
+from remit.provenance.words.blocks import BLOCK
 from remit.provenance.words.clause_items import QUOTE, Item, Slot, Stray
 from remit.provenance.words.clause_parts import ClausePart
 from remit.provenance.words.moments import moments_in
@@ -26,9 +27,11 @@ from remit.provenance.words.said_values import MOMENT, NAME, SaidValue, values_b
 from remit.provenance.words.tool_words import Lexicon
 from remit.provenance.words.user_words import Words
 from remit.provenance.words.vocabulary import (
+    BACK,
     COURTESIES,
     FUNCTION_WORDS,
     HAVING,
+    IDLE,
     LEADING_ON,
     LEADS,
     MODALS,
@@ -47,6 +50,13 @@ _SPOKEN = regex(r"\b(?:noon|midday|midnight)\b")
 # What is polite only beside other words that are.
 _STRENGTHENING = frozenset({"so", "very", "much", "many", "a", "in", "please", "pls", "plz"})
 _FORBIDDING = frozenset({"do", "not", "don't", "don\u2019t", "never", "please"})
+# What leaves open which of two orders is meant.
+_CHOOSING = frozenset({"or", "nor"})
+# At the end of a line, these lead over to the next one.
+_LEADING_OVER = FUNCTION_WORDS - IDLE - BACK - COURTESIES - {"and"}
+_STOPPED = regex(r"[.!?]")
+# A shorter one is the mark of a list.
+_NAME_CHARS_MIN = 3
 _SPACES = regex(r"[^\S\n]+")
 _FULL_STOP = regex(r"[.!?](?=[\s\"')]|$)|\n")
 
@@ -107,6 +117,7 @@ class Reader:
             fore_part = ClausePart(lexicon)
             fore_part.lead_in(self._items(first, heads[0], lexicon), points_back=False)
             before.strays += fore_part.strays
+        before.strays += self._led_over(first, place)
         if not heads:
             before.lead_in(self._items(first, place, lexicon), points_back=body.points_back)
         elif body.points_back:
@@ -128,6 +139,15 @@ class Reader:
             told=(*before.told, *body.told),
             zone=(self._opening_of(zone), end),
         )
+
+    def _led_over(self, first: int, place: int) -> list[Stray]:
+        """What joins an order to what stands before it otherwise than by "and": "a) … or b) …", "1. … or" and a further line."""
+        tokens = self._words.tokens
+        joining = [one for one in tokens[first:place] if one.text.lower() in _CHOOSING]
+        is_line = first > 0 and _STOPPED.search(self._words.bare, tokens[first - 1].end, tokens[first].start) is None
+        if is_line and tokens[first - 1].text.lower() in _LEADING_OVER:
+            joining.append(tokens[first - 1])
+        return [Stray(one.text, one.start, one.end) for one in joining]
 
     @cached_property
     def others(self) -> tuple[Sentence, ...]:
@@ -152,6 +172,9 @@ class Reader:
         said = [token.text.lower() for token in words.tokens[first:last]]
         ahead = words.tokens[last].start if last < len(words.tokens) else len(words.bare)
         gap = words.bare[words.tokens[last - 1].end : ahead]
+        is_answered = BLOCK in gap or gap != words.own[words.tokens[last - 1].end : ahead]
+        if is_answered and not is_before and not lexicon.is_telling:
+            return [Stray(BLOCK, sentence.start, sentence.end)]
         if "?" in gap:
             if said[0] in QUESTIONS:
                 return []
@@ -161,8 +184,8 @@ class Reader:
             return []
         if self.is_polite(sentence):
             return []
-        # Data of the user, told by a colon; a request of its own in a paragraph of its own; what is to be said.
-        if (":" in gap or first in self._plan.heads) and "\n\n" in _SPACES.sub("", gap):
+        # Data of the user, told by a colon; what is to be said.
+        if ":" in gap and "\n\n" in _SPACES.sub("", gap):
             return []
         if said[0] in LEADING_ON and lexicon.is_telling:
             return []
@@ -202,7 +225,9 @@ class Reader:
         lead = {words.tokens[place].text.lower() for place in range(first, denied[0])}
         told = words.own[words.tokens[denied[0]].start : sentence.end]
         is_named = any(sign.isupper() or sign.isdecimal() or sign == "@" for sign in told)
-        return is_named and lead <= _FORBIDDING
+        # "Not: 1. …" rules out what the list below it orders.
+        is_mark = len(told.strip(" .")) < _NAME_CHARS_MIN or ":" in words.own[sentence.start : sentence.end]
+        return is_named and not is_mark and lead <= _FORBIDDING
 
     def _is_report(self, first: int, last: int) -> bool:
         """Whether a verb that tells something stands behind the first word."""

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from remit.core.record import Record
 from remit.core.regex import regex
-from remit.provenance.kinds import UNSAYING, base_of, number_key, unit_of
+from remit.provenance.kinds import NUMBERS, UNSAYING, base_of, number_key, unit_of
 from remit.provenance.words.atoms import (
     NumberSaid,
     Token,
@@ -141,7 +141,7 @@ class Words(Record):
                 said.percent == wants_percent
                 and not said.is_part
                 and (not unit or _is_in_unit(said, unit))
-                and (is_called_for(said, kind, argument) if not unit else not _is_count_of(said, argument))
+                and (is_called_for(said, kind, argument) if not unit else not _is_count_of(said, kind, argument))
             ):
                 return said.start, said.end
         return None
@@ -155,7 +155,7 @@ class Words(Record):
         parts = name_words(argument)
         wanted = {stem(part) for part in (parts if _CALLED.intersection(parts) else parts[-1:])} - {""}
         for said in self.numbers.get(key, ()):
-            if not said.percent and wanted.intersection(said.names) and not _is_count_of(said, argument):
+            if not said.percent and wanted.intersection(said.names) and not _is_count_of(said, "number", argument):
                 return said.start, said.end
         return None
 
@@ -335,11 +335,13 @@ def _is_opened_by(said: NumberSaid, nouns: Set[str]) -> bool:
     return not said.caller and said.mentions[-1:] != () and said.mentions[-1] in nouns
 
 
-def _is_count_of(said: NumberSaid, argument: str) -> bool:
+def _is_count_of(said: NumberSaid, kind: str, argument: str) -> bool:
     """Whether a number counts what an argument names one of: "3 rows" is no `row`, and is the number of `rows`."""
     unit, parts = said.unit.lower(), [part for part in name_words(argument) if stem(part) not in UNSAYING]
+    if said.caller and parts and parts[-1].endswith("s") and stem(parts[-1]) == said.caller:
+        return unit_of(kind) == "" and base_of(kind) in NUMBERS  # "seat 4" is no number of `seats`
     if unit == "of" and not said.caller:
-        return COUNTED.isdisjoint(name_words(argument))  # "5 of the rows"
+        return True  # "5 of the rows"
     if said.caller or not unit.endswith("s") or unit in CURRENCIES or not parts or unit in parts:
         return False
     return stem(parts[-1]) == stem(unit)
@@ -355,7 +357,7 @@ def _counts(said: NumberSaid, argument: str) -> bool:
 def is_called_for(said: NumberSaid, kind: str, argument: str) -> bool:
     """Whether a number may be an argument: it is called nothing, or what the argument or its kind is called."""
     names = said.names
-    if _is_count_of(said, argument):
+    if _is_count_of(said, kind, argument):
         return False
     if not names or _counts(said, argument):
         return True

@@ -121,25 +121,8 @@ STARTING = frozenset({"start", "starts", "starting", "begin", "begins", "beginni
 CENTS = frozenset({"cent", "cents", "ct", "pence", "pennies"})
 PARTICLES = frozenset({"over", "back", "down"})
 # What is paid is called so.
-PAYMENTS = frozenset(
-    [
-        "fee",
-        "fine",
-        "charge",
-        "payment",
-        "amount",
-        "sum",
-        "price",
-        "cost",
-        "deposit",
-        "rent",
-        "toll",
-        "tip",
-        "bonus",
-        "salary",
-        "refund",
-    ]
-)
+_PAYMENTS_SAID = "fee fine charge payment amount sum price cost deposit rent toll tip bonus salary refund"
+PAYMENTS = frozenset(_PAYMENTS_SAID.split())
 WISHING = frozenset({"want", "need", "like", "wish", "have"})
 # Who tells something of the thing that an order points back to: the user, or the thing itself.
 TELLING = frozenset({"i", "we", "there", "it", "this", "that"})
