@@ -68,6 +68,7 @@ KINDS = (
     "a preset of engines",
     "a check of rule files",
     "a law of the simulation, with its mutant",
+    "a field of the listing of runs",
     "a field of the turn",
     "a field of what is streamed",
     "the time of a lease, its renewal",

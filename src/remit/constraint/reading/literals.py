@@ -1,7 +1,7 @@
 """Literals: true, false and null as models write them, where they can mean one value only.
 
 Rule 1: how Python writes them, and those who like capitals, has one meaning. A word that is no value of JSON has none.
-Rule 2: of a literal that was cut, as much must be there as tells it from everything else.
+Rule 2: a literal that was cut is taken where what is left of it can be no other literal.
 """
 
 from types import MappingProxyType

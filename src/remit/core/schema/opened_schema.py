@@ -1,7 +1,7 @@
 """Opened schemas: a JSON Schema with its references followed, so that every field is seen where it stands.
 
 Rule 1: only shapes are opened: a reference within the schema, and a choice of which one way is left beside null. Nothing is
-        decided here about values; those are checked with the schema as it was given.
+        decided here about values; json_schema.py checks those with the schema as it was given, and refuses references.
 Rule 2: a schema that refers to itself is opened once along each way. One that would grow beyond a bound stays as it is.
 """
 

@@ -33,7 +33,6 @@ VOTING_UNKNOWN = "VOTING_UNKNOWN"
 
 # More is no weight but a mistake; sums of weights up to here stay finite.
 WEIGHT_MAX = 1e12
-# As much of a foreign value as a message shows.
 
 
 class NoConsensus(Exception):

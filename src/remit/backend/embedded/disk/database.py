@@ -4,8 +4,8 @@ Rule 1: only SQLite opens or closes remit.db in this process; closing any other 
         locks that SQLite holds on it. Its WAL carries no locks and may be opened.
 Rule 2: a connection commits without syncing (NORMAL); a writer that needs a turn to outlive the power syncs the WAL.
 Rule 3: opening makes what is missing, and leaves what it finds.
-Rule 4: nothing is closed while a thread uses it: SQLite would read memory that it has given back. Closing waits, and who comes
-        later is told STORE_CLOSED.
+Rule 4: nothing is closed while a thread uses it: SQLite would read memory that it has given back. Closing waits, and later
+        callers get STORE_CLOSED.
 """
 
 import os

@@ -26,7 +26,7 @@ FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks"
 # Every folder that a store makes in its own.
 SEALED, BELLS = "sealed", "bells"
 FOLDERS = (SEALED, BELLS)
-# Those that people put there, or remit for them alone: their reader looks who may.
+# Files that people put there, or remit for their user alone: the reader of each checks who may write to it.
 SETTINGS = ("queues.yaml", "quotas.yaml", "secrets.toml", "secrets.json", "revoked.log", "revoked.key", "chat_history")
 _KEY = "key"
 # While a key is made, it has a second name for a moment.
