@@ -168,6 +168,86 @@ def test_a_call_that_was_allowed_elsewhere_is_named_by_every_id_that_it_was_prop
     asyncio.run(scene())
 
 
+def _other(host: Host) -> Operation:
+    """Arguments of another call of the same tool."""
+    return {**host.args, "arg0": {"string": "other", "integer": -77, "array": []}[_kind(host)]}
+
+
+NOT_DONE: Operation = {"content": "closed", "error": True, "not_done": True}
+
+
+@pytest.mark.parametrize("kind", _STORES)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("is_taken_up", [True, False])
+def test_the_id_of_a_call_without_an_outcome_names_no_other_call(
+    seed: int, kind: str, *, is_taken_up: bool, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(f"{seed}{kind}"), kind, tmp_path) as host:
+            await host.ask("p0")
+            (asked,) = await host.packets()
+            if is_taken_up:
+                assert await host.say("answer", id="p0", approve=True, by="ann") == {"ok": True}
+            else:
+                await host.tell(Signal.APPROVE, asked)
+            assert (await host.ask("p0", _other(host)))["code"] == "CALL_ID_HELD"
+            assert (await host.ask("p1", _other(host)))["decision"] == "ask"
+            # What another id polls with is refused as well where that id has a call under way.
+            assert (await host.ask("p0", _other(host)))["code"] == "CALL_ID_HELD"
+            if not is_taken_up:
+                assert (await host.ask("p0"))["decision"] == "allow"
+            await host.say("result", id="p0", tool=host.tools[0]["name"], content="done")
+            # Its result is told, so the id may name another call.
+            assert (await host.ask("p0", _other(host)))["held_as"] == "p1"
+            told = (await host.system.result(host.run_id)).tool_calls_made
+            assert [(call.arguments, call.result) for call in told] == [(host.args, "done")]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_result_without_an_id_says_nothing_of_what_an_earlier_host_had_under_way(
+    *, is_killed: bool, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(3), "kept", tmp_path) as host:
+            for args in (host.args, _other(host)):
+                verdict = await host.say("call", tool=host.tools[0]["name"], args=args)
+                assert await host.say("answer", id=verdict["id"], approve=True, by="ann") == {"ok": True}
+                if is_killed and args is host.args:
+                    await host.system.close()
+                    await host._open()
+            await host.say("result", tool=host.tools[0]["name"], **NOT_DONE)
+            await host.say("end")
+            first, second = (await host.system.result(host.run_id)).tool_calls_made
+            assert first.status == "outcome_unknown"
+            # Where both are open, it is unknown of each which was not done.
+            assert second.status == ("failed" if is_killed else "outcome_unknown")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("again", ["p0", "p1"])
+def test_a_result_of_a_call_whose_doubt_a_person_settled_is_no_second_call(again: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(7), "kept", tmp_path) as host:
+            await host.ask("p0")
+            await host.say("answer", id="p0", approve=True, by="ann")
+            await host.system.close()
+            await host._open()
+            assert (await host.ask(again))["decision"] == "ask"
+            asked = await host.system.archive.approvals(host.run_id)
+            (doubt,) = [one for one in asked if one.purpose == "outcome"]
+            await host.tell(Signal.APPROVE, doubt.id)
+            await host.say("result", id="p0", tool=host.tools[0]["name"], content="done")
+            await host.say("end")
+            ended = await host.system.result(host.run_id)
+            assert ended.terminal_code == "PARTIAL_SUCCESS"
+            assert "EFFECT_UNALLOWED" not in [call.code for call in ended.tool_calls_made]
+
+    asyncio.run(scene())
+
+
 def test_a_refused_call_is_told_with_its_arguments_whatever_is_proposed_after_it(tmp_path: Path) -> None:
     async def scene() -> None:
         async with Host(random.Random(5), "kept", tmp_path) as host:
@@ -205,7 +285,7 @@ def test_other_bytes_are_another_question_and_an_id_that_is_held_is_taken(seed: 
         async with Host(random.Random(seed), "kept", tmp_path) as host:
             await host.ask("p0")
             await host.ask("p1")
-            other = {**host.args, "arg0": {"string": "other", "integer": -77, "array": []}[_kind(host)]}
+            other = _other(host)
             assert (await host.ask("p1", other))["code"] == "CALL_ID_HELD"
             assert (await host.ask("p2", other))["decision"] == "ask"
             assert (await host.ask("p3", other))["held_as"] == "p2"

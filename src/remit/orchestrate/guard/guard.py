@@ -67,7 +67,7 @@ from remit.orchestrate.guard.protocol import (
 )
 from remit.orchestrate.guard.run_register import RunRegister
 from remit.orchestrate.guard.shown_verdicts import RUN_STOPPED, found_json, shown_refusal, shown_verdict
-from remit.orchestrate.guard.waiting_calls import WaitingCall, not_shown, not_waiting, shown_again
+from remit.orchestrate.guard.waiting_calls import WaitingCall, not_shown, not_waiting, shown_again, shown_taken
 from remit.orchestrate.loop.halt_switch import check_halts, check_host_call, scopes_over
 from remit.provenance.call_log import ApprovalScope
 
@@ -240,7 +240,7 @@ class Guard:
         self._check_call_halts(run, tool)
         await self._pass_time(run, moment_ms)
         self._check_call_halts(run, tool)
-        if run.waiting and run.state.end.ending is None:
+        if (run.waiting or run.is_open(call_id)) and run.state.end.ending is None:
             proposed = ToolCall(call_id or "", tool, arguments)
             if (said := await self._again(run, call_id, proposed)) is not None:
                 return said
@@ -287,13 +287,16 @@ class Guard:
         return filled
 
     async def _again(self, run: OpenRun, call_id: str | None, proposed: ToolCall) -> JsonObject | None:
-        """What is said of a call that is held already, under whatever id, or whose id names one that is. It is no turn."""
+        """What is said of a call that is held already, under whatever id, or whose id names another one. It is no turn."""
         live, arrival = run.live, await self._runner.proposed(run.live, proposed)
         named = None if call_id is None else run.waiting.get(call_id)
         waiting = named or (None if arrival.takes else run.waiting.same_as(arrival.call))
-        if waiting is None:
+        is_taken = call_id is not None and named is None and not arrival.takes and run.is_taken(call_id, arrival.call)
+        if waiting is None and not is_taken:
             return None
         assert live.tracer is not None, "a guarded run is traced"
+        if waiting is None or is_taken:
+            return {"id": call_id, **shown_taken(arrival.call, run.state, live.tracer.gate, "has no outcome yet")}
         shown = shown_again(waiting, arrival.call, run.state, live.tracer.gate)
         if shown is not waiting.shown:
             return {"id": call_id, **shown}
@@ -319,7 +322,8 @@ class Guard:
             report: Report = ToolSaid(command.id, ToolResult(command.call_id, tool, text), is_shared=is_shared)
             if is_error:
                 code = ErrorCode.TOOL_EXECUTION_FAILED
-                report = ToolBroke(command.id, code, text, is_unknown=is_done, is_shared=is_shared)
+                # Of several calls it is unknown which was not done.
+                report = ToolBroke(command.id, code, text, is_unknown=is_done or is_shared, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.rule_on(run.live, report, insists=command.mutating)
                 is_heard = True

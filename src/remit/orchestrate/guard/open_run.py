@@ -2,7 +2,8 @@
 
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
-Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool.
+Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool,
+        those that this process was told of before those of an earlier one.
         One that settles no open call is told of a settled one that is in doubt or was said not to have happened.
 Rule 3: a result that settles nothing is that of a call that was not allowed, where its tool changes something; unless a call
         of its id and tool was settled before, and it is told once more.
@@ -132,10 +133,24 @@ class OpenRun:
     def answered(self, call_id: str | None, tool: str) -> list[CallTool]:
         """The calls that a result settles."""
         if call_id is None:
-            return [self._unreported[name].command for name in self._of_tool.get(tool, ())]
+            commands = [self._unreported[name].command for name in self._of_tool.get(tool, ())]
+            # A host that was killed reports nothing of the calls that it had begun by then.
+            return [command for command in commands if self.live.is_ordered_here(command)] or commands
+        return [command for command in self._named(call_id) if command.tool == tool][:1]
+
+    def _named(self, call_id: str) -> list[CallTool]:
+        """The open calls of an id."""
         named = self._of_id.get(call_id) or self._of_id.get(self.waiting.own_id(call_id)) or []
-        commands = [self._unreported[name].command for name in named]
-        return [command for command in commands if command.tool == tool][:1]
+        return [self._unreported[name].command for name in named]
+
+    def is_open(self, call_id: str | None) -> bool:
+        """Whether an id names a call that has no outcome yet."""
+        return call_id is not None and bool(self._named(call_id))
+
+    def is_taken(self, call_id: str, call: ProposedCall) -> bool:
+        """Whether an id names another call that changes something and has no outcome: a result could be of either."""
+        same_tool = [command for command in self._named(call_id) if command.tool == call.tool and command.mutating]
+        return any(call.arguments_hash not in (one.arguments_hash, one.instead_of) for one in same_tool)
 
     def told_again(self, call_id: str | None, tool: str) -> list[CallTool]:
         """The settled call that a result may say more of: one that is in doubt, or was said not to have happened."""
@@ -150,10 +165,12 @@ class OpenRun:
         declared = self.state.derived.tools.get(tool)
         if declared is not None and not declared.effect.is_mutating:
             return None
-        if (asked := self.waiting.meant(call_id, tool)) is not None:
-            return asked
+        asked = self.waiting.meant(call_id, tool)
         call_id = None if call_id is None else self.waiting.own_id(call_id)
-        if call_id is not None and (call_id, tool) in self._settled:
+        made = None if call_id is None else self._settled.get((call_id, tool))
+        if asked is not None and (made is None or made.arguments_hash != asked.arguments_hash):
+            return asked
+        if made is not None:
             return None
         nobody_proposed = ProposedCall(call_id or "", tool, "", sha256(tool.encode()).digest())
         return self._refused.get((call_id or "", tool), nobody_proposed)

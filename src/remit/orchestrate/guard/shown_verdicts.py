@@ -47,7 +47,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
         Refusal.UNSAFE.value: "end the run and have a person look at it; a condition of the boundary has stopped it",
         Ending.CONFIRM_REQUIRED.value: _ASK,
         RESULT_LOST: f"{_ASK}; to go on unattended, start a new run and report its results",
-        CALL_ID_HELD: "give each call an id of its own, or answer the one that is held",
+        CALL_ID_HELD: "give each call an id of its own, or answer the one that is held, or report what came of the one under way",
         RUN_STOPPED: "end the run; a condition of the boundary has stopped it, and no call of it is made any more",
     }
 )

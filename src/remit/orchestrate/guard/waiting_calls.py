@@ -158,10 +158,15 @@ def shown_again(waiting: WaitingCall, call: ProposedCall, state: RunState, gate:
     """What is said of a call whose id names a waiting one: that it still waits, or that the id is taken."""
     if (waiting.call.tool, waiting.call.arguments_hash) == (call.tool, call.arguments_hash):
         return waiting.shown
+    return shown_taken(call, state, gate, "is held")
+
+
+def shown_taken(call: ProposedCall, state: RunState, gate: Gate, how: str) -> JsonObject:
+    """What is said of a call whose id is that of another one: that the id is taken, unless the call is unfit anyway."""
     verdict = authorize(call, Tally(state, state.at_ms), _FIT)
     code, reason = verdict.code, verdict.reason
     if verdict is ALLOWED:
-        code, reason = CALL_ID_HELD, f"id {call.call_id!r} names another call that is held"
+        code, reason = CALL_ID_HELD, f"id {call.call_id!r} names another call that {how}"
     return {**found_json(None, gate), **shown_refusal(code, [reason])}
 
 
