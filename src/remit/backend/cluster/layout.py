@@ -162,7 +162,7 @@ def streams(replicas: int) -> dict[str, dict[str, Any]]:
         "allow_direct": True,
     }
     return {
-        # Without schedules and rollups: with either, a client that may publish under one subject could write under others, or empty them.
+        # Without schedules and rollups: with either, a client of one subject could write under others, or empty them.
         STREAM: common
         | {
             "subjects": list(SUBJECTS),
