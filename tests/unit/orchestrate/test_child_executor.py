@@ -293,7 +293,7 @@ def test_a_parent_that_rests_just_as_another_process_finishes_its_child_goes_on(
                 await elsewhere[0].settle()
             return await append(run_id, data, *rest)
 
-        store.journal.append = finish_first  # type: ignore[method-assign]
+        store.journal.append = finish_first  # type: ignore[assignment, method-assign]
         async with systems(store, store) as (here, there):
             elsewhere.append(there)
             run_id = await here.submit(request(), kit)

@@ -167,15 +167,15 @@ def test_a_run_that_is_lost_while_a_person_is_heard_begins_nothing_of_what_that_
                 await until(is_known)
             return place
 
-        store.journal.append = lose  # type: ignore[method-assign]
+        store.journal.append = lose  # type: ignore[assignment, method-assign]
         async with unaudited(store) as systems_here:
             here += systems_here
             kit = scripted(calls("note", text="x"), {"text": "noted"}, tools=[note])
             waiting = (await here[0].run(request(), kit)).waiting_for
             assert waiting is not None
             run_id = waiting.packet_ids[0].partition("/")[0]
+            await here[0].signal(approval(waiting.packet_ids[0]))
             with pytest.raises(LeaseLost):
-                await here[0].signal(approval(waiting.packet_ids[0]))
                 await here[0].result(run_id)
             assert made == []
             assert run_id not in here[0]._hub.drivers

@@ -61,7 +61,9 @@ class LateDelivery:
         One that stands still would do nothing with that; its resume finds out.
         """
         if state.children.held and not state.place.paused:
-            self._begin(state.run_id, self._look_after(state.run_id, dict(state.children.runs), list(state.children.held)))
+            self._begin(
+                state.run_id, self._look_after(state.run_id, dict(state.children.runs), list(state.children.held))
+            )
 
     async def _look_after(self, run_id: str, runs: Mapping[str, str], held: Sequence[str]) -> None:
         for command_id in held:
