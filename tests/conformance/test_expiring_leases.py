@@ -88,11 +88,11 @@ BROKEN = {
         a_lease_that_is_renewed_stays,
     ),
     "they have no time": (
-        mock.patch.object(SharedLeases, "_until_s", lambda self: 0.0),
+        mock.patch.object(SharedLeases, "_until_s", return_value=0.0),
         a_lease_that_is_not_renewed_goes_to_the_next,
     ),
     "they end at once": (
-        mock.patch.object(SharedLeases, "_until_s", lambda self: 1e-9),
+        mock.patch.object(SharedLeases, "_until_s", return_value=1e-9),
         a_lease_that_is_not_renewed_goes_to_the_next,
     ),
 }

@@ -42,7 +42,7 @@ from remit.orchestrate.loop.runner import Runner
 from remit.orchestrate.store_in_use import StoreInUse
 from remit.testing.runs import LawBroken
 from tests.simulation.laws.shells import keep_the_law
-from tests.simulation.shell_world import shell_scenario
+from tests.simulation.shell_world import earlier_scenario, shell_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 400
@@ -265,7 +265,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     # It writes nothing: a store is asked nothing any more once its system has let it go.
     "runs are taken up after closing": (
         "nothing_outlives_closing",
-        (56,),
+        (),
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "a store is closed under its callers": (
@@ -275,7 +275,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        (16, 28, 53),
+        (26, 61, 71),
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
@@ -292,7 +292,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     "a lease is forgotten": ("nothing_outlives_closing", (5, 8, 12), (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
-        (127, 140, 153),
+        (14, 44, 59),
         (mock.patch.dict(HEARD, {RunTaken: _no_fence}), _instead(FencedJournal, "append", _append_on)),
     ),
     "a place is taken from a run that is about to begin": (
@@ -353,7 +353,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "no run is told of a lost outcome": (
         "no_call_stays_open_for_ever",
-        (),
+        (209,),
         (_instead(Runner, "advance", _tell_of_no_loss),),
     ),
     "a refusal is never told": (
@@ -368,7 +368,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
     ),
     "a parent is not told that its child has ended": (
         "a_parent_goes_on_when_its_child_has_ended",
-        (),
+        (75, 188, 300),
         (_instead(LateDelivery, "tell_parent", _leave_to_its_fate),),
     ),
     "the holder of a parent does not look after its children": (
@@ -410,6 +410,14 @@ MUTANTS: Mapping[str, tuple[str, tuple[int, ...], tuple[Any, ...]]] = {
 }
 
 
+# Of what shows very seldom, worlds as they were before there were small troubles.
+EARLIER: Mapping[str, tuple[int, ...]] = {
+    "runs are taken up after closing": (56,),
+    "what was settled is heard again": (28,),
+    "no run is told of a lost outcome": (58, 66, 70),
+}
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 @pytest.mark.slow
 def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
@@ -418,11 +426,13 @@ def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
         for patch in patches:
             stack.enter_context(patch)
         with pytest.raises(LawBroken) as found:
-            _play((*seeds, *range(SEEDS)))
+            _play((*seeds, *range(SEEDS)), EARLIER.get(name, ()))
     assert found.value.law == law, f"found by {found.value.law} at seed {found.value.seed}"
 
 
-def _play(seeds: Iterable[int]) -> None:
+def _play(seeds: Iterable[int], earlier: Iterable[int]) -> None:
     """The seeds that found a mutant come first; where worlds have changed since, any of the others may."""
+    for seed in earlier:
+        keep_the_law(earlier_scenario(seed))
     for seed in seeds:
         keep_the_law(shell_scenario(seed))
