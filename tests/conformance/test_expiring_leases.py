@@ -78,7 +78,7 @@ async def _prolong_nothing(self: SharedLeases, run_id: str, token: int) -> bool:
 
 
 # Each way in which leases may expire wrongly, and the check that tells.
-BROKEN = {
+BROKEN: dict[str, tuple[Any, Check]] = {
     "they never expire": (
         mock.patch.object(SharedLeases, "_holder", lambda self, run_id: self._store.ground.leases.get(run_id)),
         a_lease_that_is_not_renewed_goes_to_the_next,

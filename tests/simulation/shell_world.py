@@ -8,6 +8,7 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 
 import asyncio
 import heapq
+import inspect
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -147,6 +148,8 @@ class ShellWorld:
         # Who is to be cut off next, at which callback.
         self._cuts: list[tuple[int, int, asyncio.Task[Any]]] = []
         self._cuts_made = 0
+        # What callers were about to do: one that is cut off at once never does it.
+        self._begun: list[Coroutine[Any, Any, Any]] = []
 
     def play(self) -> "ShellWorld":
         """Play the storm and the calm; raises LawBroken where nothing comes to rest."""
@@ -160,6 +163,9 @@ class ShellWorld:
             raise self.shared_place(shared) from None
         finally:
             self.loop.close()
+            for work in self._begun:
+                if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                    work.close()
             log.removeHandler(broken)
         return self
 
@@ -362,6 +368,7 @@ class ShellWorld:
         work = what(process)
         if work is None:
             return
+        self._begun.append(work)
         task = self.loop.spawn(process.name, self._quietly(work))
         process.callers[task] = None
         if self.chance.random() < self.weather.cancel:
