@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from random import Random
 
+from remit.core.failure import ErrorCode
 from remit.core.limits.budget import Budget
 from remit.core.limits.profiles import STANDARD
 from remit.core.limits.tools import ToolCall
@@ -11,12 +12,13 @@ from remit.core.record import Record, replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.run.messages import Message, Role
 from remit.core.run.usage import TokenUsage
-from remit.inference.engine import StreamHandler
+from remit.inference.engine import EngineFault, StreamHandler
 from remit.orchestrate.setup.kit import Kit, Terms, engine_kit
 from remit.testing.scripts import USAGE
 from remit.tool.declare.decorator import Tool, tool
 from remit.tool.delegate import delegate
 from remit.tool.registry import Registry
+from tests.simulation.seeded_loop import PROCESS
 
 MODEL = ModelInfo("staged", 100_000, Price(1_000, 2_000))
 LEASE = {
@@ -55,7 +57,7 @@ Step = tuple[tuple[str, int], ...]
 
 
 class Made(Record):
-    """An effect of a tool: its key, the tool, its arguments; how many leases there were then; when it began, and acted."""
+    """An effect of a tool: its key, the tool, its arguments; how many leases there were then; when it began, and acted; where."""
 
     key: str
     tool: str
@@ -63,13 +65,23 @@ class Made(Record):
     leased: int
     began_s: float = 0.0
     acted_s: float = 0.0
+    process: str = ""
 
 
 class Stage:
     """A model and its tools; all of them belong to the world and outlive every process."""
 
-    def __init__(self, chance: Random, leased: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        chance: Random,
+        leased: Callable[[], int] = lambda: 0,
+        late: float = _IS_LATE,
+        is_broken: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.chance = chance
+        self.late = late
+        # Whether the model is not to be had just now.
+        self.is_broken = is_broken
         self.leased = leased
         self.made: list[Made] = []
         self.effects: dict[str, str] = {}
@@ -103,7 +115,7 @@ class Stage:
 
     async def take_time(self) -> None:
         """Let time pass; who is told to stop takes a while to clean up, now and then."""
-        span_s = _LATE_S if self.chance.random() < _IS_LATE else _SOON_S
+        span_s = _LATE_S if self.chance.random() < self.late else _SOON_S
         try:
             await asyncio.sleep(self.chance.random() * span_s)
         except asyncio.CancelledError:
@@ -117,7 +129,7 @@ class Stage:
         # Its run may go to another process in the middle of it, and the call is still one of this.
         began_s, leased = loop.time(), self.leased()
         await self.take_time()
-        self.made.append(Made(key, name, str(n), leased, began_s, loop.time()))
+        self.made.append(Made(key, name, str(n), leased, began_s, loop.time(), PROCESS.get()))
         self.effects.setdefault(key, str(n))
         await self.take_time()
         return f"kept {n}"
@@ -156,6 +168,8 @@ class StagedModel:
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """What the script of the task says, after a while."""
         await self._stage.take_time()
+        if self._stage.is_broken():
+            raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "it is not to be had just now")
         return self._stage.reply_to(request.messages)
 
     def model_info(self) -> ModelInfo:

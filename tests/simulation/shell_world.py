@@ -7,34 +7,38 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 """
 
 import asyncio
+import heapq
+import inspect
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from random import Random
 from typing import Any
 
 from remit.core.failure import InvariantBroken, RemitError
-from remit.core.journal.commands import AskPurpose, CallTool
+from remit.core.journal.commands import AskPurpose, CallTool, StartChild
 from remit.core.journal.storage import SessionConflict
 from remit.core.journal.turn import Turn
 from remit.core.limits.budget import Budget
 from remit.core.limits.quota import ANYONE, Period, Quota
-from remit.core.record import Record, Text, replace
+from remit.core.record import Record, Text
 from remit.core.run.contract import SystemRequest
 from remit.core.run.messages import user_message
 from remit.core.run.signals import Signal, SignalOutcome, UserSignal, packet_id
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop import in_process
+from remit.orchestrate.loop.live import Live
 from remit.orchestrate.setup.kit import Kit
 from remit.testing.hands import PerformedCall
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.trouble import CALM, Faults
 from tests.simulation.seeded_loop import WORLD, SeededLoop, Stalled, Turns
-from tests.simulation.shared_store import Ground, SharedStore, at_once
+from tests.simulation.shared_store import Ground, SharedStore, TornBell, at_once
 from tests.simulation.shell_stage import IDEMPOTENT, TERMS, Stage
+from tests.simulation.weather import EARLIER_WEATHERS, WEATHERS, Weather, weather_of
 
 BEGINS_AT_MS = 1_000_000
 # A world that is still busy after so many callbacks never comes to rest.
@@ -44,30 +48,10 @@ SENDER_WAIT_S_MAX = 60.0
 # Longer than anything in a world takes.
 REST_WAIT_S_MAX = 20_000.0
 CLOCK_JUMP_MS_MAX = 60_000
-HALT_S_MAX = 3.0
+# How many callers are cut off by the number of callbacks, and after how many callbacks at most.
+_CUT, CUT_AFTER_MAX = 0.3, 1_000
 # Half of the runs belong to a session.
 _SESSIONS = ("", "", "s1", "s2")
-
-
-class Weather(Record):
-    """How a world goes wrong. Chances are per occasion."""
-
-    processes: int = 2
-    actions: int = 14
-    # How far apart actions are at most.
-    apart_s: float = 1.0
-    crash: float = 0.0
-    leave: float = 0.0
-    cancel: float = 0.0
-    clock_jump: float = 0.0
-    # How many turns of the loop the store takes at most, and how often it takes seconds.
-    turns_max: int = 3
-    slow: float = 0.0
-    # How long a lease lasts that is not renewed; 0 where it lasts as long as its process.
-    lease_ms: int = 0
-    # What all runs may take steps together, 0 for any number; and how often everything is halted for a while.
-    steps_quota: int = 0
-    halt: float = 0.0
 
 
 class Halted(Record):
@@ -105,6 +89,18 @@ class Hands(Record):
     effects: Mapping[str, str]
 
 
+class ApartClock:
+    """The clock of one process, which is ahead of the others or behind them."""
+
+    def __init__(self, world: "ShellWorld", apart_ms: int) -> None:
+        self._world = world
+        self._apart_ms = apart_ms
+
+    def now_ms(self) -> int:
+        """What the process takes the time to be."""
+        return self._world.now_ms() + self._apart_ms
+
+
 class _Broken(logging.Handler):
     """Notes executors that broke: of what happened there, an operator is told in a log and no caller."""
 
@@ -125,14 +121,18 @@ class ShellWorld:
         self.seed = seed
         self.weather = weather
         self.chance = Random(seed)
-        self.ground = Ground()
-        self.stage = Stage(self.chance, lambda: self.ground.leased)
+        # What small troubles do is drawn apart, so that a world without them is what it was before there were any.
+        self.quirks = Random(f"quirks of {seed}")
+        self.ground = Ground(TornBell(self.quirks) if weather.is_rung else None)
+        self.stage = Stage(self.chance, lambda: self.ground.leased, weather.late, self._is_broken)
         self.loop = SeededLoop(self.chance, self._before_step)
         self.processes: list[Process] = []
         self.told: dict[str, Told] = {}
         self.offences: list[tuple[str, str, str]] = self.ground.offences
         self.crashes = 0
         self.halted: list[Halted] = []
+        # Parents that rested although a child of theirs had ended, when every process had done what it could.
+        self.forsaken: list[tuple[str, str]] = []
         self.skew_ms = 0
         self._is_storm = True
         self._started = 0
@@ -143,7 +143,13 @@ class ShellWorld:
         # The laws of single runs ask these of a world.
         self.lives: dict[str, Any] = {}
         self.sent: list[Any] = []
-        self.faults: Faults = Faults(clock_jump=weather.clock_jump) if weather.clock_jump else CALM
+        jumps = weather.clock_jump or float(weather.apart_ms > 0)
+        self.faults: Faults = Faults(clock_jump=jumps) if jumps else CALM
+        # Who is to be cut off next, at which callback.
+        self._cuts: list[tuple[int, int, asyncio.Task[Any]]] = []
+        self._cuts_made = 0
+        # What callers were about to do: one that is cut off at once never does it.
+        self._begun: list[Coroutine[Any, Any, Any]] = []
 
     def play(self) -> "ShellWorld":
         """Play the storm and the calm; raises LawBroken where nothing comes to rest."""
@@ -157,6 +163,9 @@ class ShellWorld:
             raise self.shared_place(shared) from None
         finally:
             self.loop.close()
+            for work in self._begun:
+                if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                    work.close()
             log.removeHandler(broken)
         return self
 
@@ -165,7 +174,7 @@ class ShellWorld:
         return LawBroken("a_session_is_one_chain", self.seed, "", shared.message)
 
     def now_ms(self) -> int:
-        """What every clock shows, jumps included."""
+        """What the clock of the world shows, jumps included."""
         return BEGINS_AT_MS + self.skew_ms + int(self.loop.time() * 1000)
 
     def run_ids(self) -> Sequence[str]:
@@ -240,6 +249,7 @@ class ShellWorld:
             await self._finish([self.loop.spawn(lifting.name, self._lift(lifting))], "a lift")
         for process in self._living():
             await self._finish([self.loop.spawn(process.name, process.system.settle())], f"settle of {process.name}")
+        self.forsaken = list(self._forsaken())
         # What crashed holds its runs for a while.
         await asyncio.sleep(self.weather.lease_ms / 1000)
         last = self._start()
@@ -252,6 +262,15 @@ class ShellWorld:
         for process in self._living():
             self._leave(process)
             await self._finish(list(process.callers), f"close of {process.name}")
+
+    def _forsaken(self) -> Iterator[tuple[str, str]]:
+        """Open runs that wait for a child which has ended, each with that child."""
+        known = frozenset(self.run_ids())
+        for run_id in known:
+            state = self.state_of(run_id)
+            open_now = state.commands.open.values() if state.end.ending is None else ()
+            waits_for = [one.run_id for one in open_now if isinstance(one, StartChild) and one.run_id in known]
+            yield from ((run_id, child) for child in waits_for if self.state_of(child).end.ending is not None)
 
     async def _finish(self, tasks: "list[asyncio.Task[Any]]", what: str) -> None:
         tasks = [task for task in tasks if not task.done() and not self.loop.has_crashed(self._owner(task))]
@@ -284,10 +303,32 @@ class ShellWorld:
 
         steps = self.weather.steps_quota
         quotas = (Quota(ANYONE, Period.TOTAL, Budget(steps=steps)),) if steps else ()
-        system = System(store, clock=self, find_kit=find_kit, new_id=self._new_id, owner="owner", quotas=quotas)
+        clock = (
+            ApartClock(self, self.quirks.randint(-apart_ms, apart_ms)) if (apart_ms := self.weather.apart_ms) else self
+        )
+        system = System(store, clock=clock, find_kit=find_kit, new_id=self._new_id, owner="owner", quotas=quotas)
+        if self.weather.double:
+            self._double(system)
         process = Process(name, system, store)
         self.processes.append(process)
         return process
+
+    def _double(self, system: System) -> None:
+        """Have the dispatch of a process hand a report on twice, now and then."""
+        dispatch: Any = system._hub.dispatch
+        receive, again = dispatch.receive, dict[str, Any]()
+
+        async def received(live: Live) -> Any:
+            if (report := again.pop(live.run_id, None)) is None:
+                report = await receive(live)
+                if report is not None and self.quirks.random() < self.weather.double:
+                    again[live.run_id] = report
+            return report
+
+        dispatch.receive = received
+
+    def _is_broken(self) -> bool:
+        return self.weather.faults > 0 and self.quirks.random() < self.weather.faults
 
     def _leave(self, process: Process) -> None:
         process.is_leaving = True
@@ -308,6 +349,9 @@ class ShellWorld:
             self.loop.crash(process)
             self.ground.crash(process)
 
+        if self._cuts and self._cuts[0][0] <= self.loop.steps:
+            heapq.heappop(self._cuts)[2].cancel()
+
     def _new_id(self) -> str:
         self._new_ids += 1
         return f"r{self._new_ids}"
@@ -324,10 +368,15 @@ class ShellWorld:
         work = what(process)
         if work is None:
             return
+        self._begun.append(work)
         task = self.loop.spawn(process.name, self._quietly(work))
         process.callers[task] = None
         if self.chance.random() < self.weather.cancel:
             self.loop.call_later(self.chance.random() ** 3 * 3, task.cancel)
+        elif self.weather.cuts and self.quirks.random() < _CUT:
+            at = self.loop.steps + 1 + int(self.quirks.random() ** 2 * CUT_AFTER_MAX)
+            self._cuts_made += 1
+            heapq.heappush(self._cuts, (at, self._cuts_made, task))
 
     async def _quietly(self, work: Coroutine[Any, Any, Any]) -> None:
         try:
@@ -345,7 +394,7 @@ class ShellWorld:
     async def _halt(self, process: Process) -> None:
         told = await process.system.halt(by="halter", why="to look")
         self.halted.append(Halted(self.loop.time(), told.halt.number))
-        await asyncio.sleep(self.chance.random() * HALT_S_MAX)
+        await asyncio.sleep(self.chance.random() * self.weather.halt_s)
         await self._lift(process)
 
     async def _lift(self, process: Process) -> None:
@@ -437,29 +486,11 @@ def own_turns(run: SimulatedRun) -> list[Turn]:
     return [turn for turn in run.turns if origin is None or turn.seq > origin.seq]
 
 
-ALONE = Weather(processes=1)
-_BUSY = Weather(actions=20)
-_STORM = Weather(processes=2, actions=18, crash=0.003, leave=0.08, cancel=0.15, clock_jump=0.05, slow=0.01)
-# Worlds where one kind of trouble is more frequent than the others.
-WEATHERS: tuple[Weather, ...] = (
-    _BUSY,
-    _STORM,
-    replace(_STORM, crash=0.0, leave=0.0),
-    replace(_STORM, crash=0.01, leave=0.0),
-    replace(_STORM, crash=0.0, leave=0.3, processes=3),
-    replace(_STORM, crash=0.0, leave=0.0, cancel=0.6),
-    replace(_STORM, crash=0.001, leave=0.0, slow=0.1, turns_max=8),
-    replace(_BUSY, processes=3, actions=30, apart_s=0.1),
-    replace(ALONE, leave=0.0, cancel=0.3),
-    # Leases that expire under living holders: their renewals are slower than they last, now and then.
-    replace(_STORM, lease_ms=3_000, slow=0.03),
-    replace(_STORM, crash=0.0, leave=0.0, processes=3, lease_ms=1_000, slow=0.1),
-    # Runs of one tenant that do not all fit its quota; and everything halted now and then.
-    replace(_STORM, crash=0.01, processes=3, steps_quota=150),
-    replace(_STORM, processes=3, halt=0.2),
-)
-
-
 def shell_scenario(seed: int) -> ShellWorld:
     """The world of a seed, played."""
-    return ShellWorld(seed, WEATHERS[seed % len(WEATHERS)]).play()
+    return ShellWorld(seed, weather_of(seed)).play()
+
+
+def earlier_scenario(seed: int) -> ShellWorld:
+    """The world that a seed had before there were small troubles, played."""
+    return ShellWorld(seed, WEATHERS[seed % EARLIER_WEATHERS]).play()

@@ -19,7 +19,8 @@ from remit.kernel.state import RunState, questions
 from remit.testing.runs import LawBroken, SimulatedRun
 from tests.simulation import shell_world
 from tests.simulation.shared_store import at_once
-from tests.simulation.shell_world import ALONE, WEATHERS, ShellWorld, Weather, shell_scenario
+from tests.simulation.shell_world import ShellWorld, earlier_scenario, shell_scenario
+from tests.simulation.weather import ALONE, WEATHERS, Weather
 from tests.unit.kernel.builders import Run, wants
 
 T = TypeVar("T")
@@ -187,7 +188,7 @@ def test_a_person_who_is_asked_about_an_outcome_says_what_they_see(
 
 
 def test_an_effect_belongs_to_the_lease_of_its_run_under_which_it_began() -> None:
-    world = shell_scenario(5000831)
+    world = earlier_scenario(5000831)
     lives = [performed.life for performed in world.hands.performed if performed.key == "r3:2.1"]
     assert len(lives) == 2
     assert lives[0] < lives[1] <= len(world.ground.tokens["r3"])

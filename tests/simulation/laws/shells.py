@@ -1,6 +1,7 @@
 """Laws of whole systems: who drives, who is told what, and what is left when every process has gone."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 from typing import cast
@@ -22,6 +23,7 @@ from remit.orchestrate.history.fork_run import FORK_DEFERRED
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.world import SimulatedWorld
 from tests.simulation.laws import every_law
+from tests.simulation.laws.shell_ends import ENDS
 from tests.simulation.shared_store import at_once
 from tests.simulation.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
 
@@ -42,6 +44,8 @@ _HEARD_AS: Mapping[Signal, tuple[type, ...]] = MappingProxyType(
 )
 # Longer than it takes to write the end of a run and to tell its performers, where the store is slow or not.
 STOPPED_WITHIN_S, STOPPED_AT_ONCE_S = 5.0, 0.01
+# How long a process may take to see that something is halted: it looks ten times a second.
+CALLED_OFF_WITHIN_S = 0.5
 # Why it is unknown whether a signal was heard: it is still under way, or its sender's process was closed.
 _UNDECIDED = (SIGNAL_UNHEARD, "SYSTEM_CLOSED")
 
@@ -70,6 +74,17 @@ def the_inbox_agrees_with_the_journals(world: ShellWorld) -> Iterator[tuple[str,
             yield entry.run_id, f"entry {entry.number}, {signal.type}, is settled as {outcome} and heard {times} times"
         if outcome is None and times:
             yield entry.run_id, f"entry {entry.number}, {signal.type}, was heard and is not settled"
+
+
+def every_entry_is_answered(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Whatever was left for a run that is open was heard or refused when a last process had taken it up."""
+    known = frozenset(world.run_ids())
+    for entry, outcome in world.ground.letters():
+        if entry.run_id not in known:
+            continue  # A child that was told to end and never began.
+        run = world.run(entry.run_id)
+        if outcome is None and run.ending is None and not turns_of(run, signal := decode_signal(entry.data)):
+            yield entry.run_id, f"entry {entry.number}, {signal.type}, was never answered"
 
 
 def nobody_is_kept_waiting(world: ShellWorld) -> Iterator[tuple[str, str]]:
@@ -177,14 +192,31 @@ def nothing_is_done_while_everything_is_halted(world: ShellWorld) -> Iterator[tu
                 yield run_id, f"{made.tool} was ordered at {ordered_s:.3f} and begun at {made.began_s:.3f}, {told}"
 
 
+def what_a_halt_finds_under_way_is_called_off(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """No call that was under way when a halt was written acts while that stands, once every process could look."""
+    within_s = CALLED_OFF_WITHIN_S * (10 if world.weather.slow else 1)
+    written = _halted_s(world) if world.halted else []
+    for (_, from_s, is_lift), (_, until_s, _) in pairwise([*written, (0, inf, True)]):
+        for made in world.stage.made if not is_lift else ():
+            if made.began_s < from_s and from_s + within_s < made.acted_s < until_s:
+                told = f"halted at {from_s:.3f} until {until_s:.3f}"
+                yield (
+                    "",
+                    f"{made.tool} {made.key} was begun at {made.began_s:.3f} and acted at {made.acted_s:.3f}, {told}",
+                )
+
+
 def _lifted_s(world: ShellWorld) -> list[tuple[int, float]]:
     """The number of each entry that lifts a halt, and when it was written."""
+    return [(number, at_s) for number, at_s, is_lift in _halted_s(world) if is_lift]
+
+
+def _halted_s(world: ShellWorld) -> list[tuple[int, float, bool]]:
+    """Each entry that halts or lifts: its number, when it was written, and whether it lifts."""
     written = [entry for entry in world.ground.log.entries if entry.name == HALT_LOG]
     halts = halts_in([decode_record(entry.data, Written).data for entry in written])
     places = [entry.place for entry in written]
-    return [
-        (halt.number, world.ground.written_at_s[at]) for halt, at in zip(halts, places, strict=True) if halt.is_lift
-    ]
+    return [(halt.number, world.ground.written_at_s[at], halt.is_lift) for halt, at in zip(halts, places, strict=True)]
 
 
 def nothing_is_done_for_an_ended_run(world: ShellWorld) -> Iterator[tuple[str, str]]:
@@ -249,6 +281,7 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
         for law in (
             no_signal_is_lost_or_doubled,
             the_inbox_agrees_with_the_journals,
+            every_entry_is_answered,
             nobody_is_kept_waiting,
             a_retry_names_its_own_fork,
             an_ended_run_leaves_nothing_running,
@@ -259,6 +292,8 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             nothing_is_done_for_an_ended_run,
             children_end_with_their_parent,
             a_pause_holds_until_a_person_resumes,
+            what_a_halt_finds_under_way_is_called_off,
+            *ENDS,
         )
     }
 )

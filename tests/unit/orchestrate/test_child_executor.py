@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending
 from remit.core.journal.arrivals import ChildSuspended, RetryRequested
-from remit.core.journal.codec import decode_signal
+from remit.core.journal.codec import decode_signal, decode_turn
 from remit.core.journal.commands import CancelCommand, ForkRun, StartChild
 from remit.core.journal.storage import StoreUnusable
 from remit.core.limits.tools import Effect
@@ -272,6 +273,31 @@ def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_fini
 
             await until(is_released)
             go_on.set()
+            assert (await here.result(run_id)).content == "thanks"
+
+    play(story())
+
+
+def test_a_parent_that_rests_just_as_another_process_finishes_its_child_goes_on() -> None:
+    async def story() -> None:
+        kit = scripted(ASKS, {"when": "^kept x", "text": "safe"}, DELEGATES, {"text": "thanks"}, tools=[keep, helper])
+        store, elsewhere = MemoryStore(), list[System]()
+        append = store.journal.append
+
+        async def finish_first(run_id: str, data: bytes, *rest: Any) -> int:
+            """Let the child be finished elsewhere while its parent, still held here, is told that the child waits."""
+            if isinstance(decode_turn(data).arrival, ChildSuspended):
+                child = derived_id(run_id, "1.2")
+                await elsewhere[0].signal(approval(f"{child}/1.2"), kit=kit)
+                assert (await elsewhere[0].result(child)).content == "safe"
+                await elsewhere[0].settle()
+            return await append(run_id, data, *rest)
+
+        store.journal.append = finish_first  # type: ignore[assignment, method-assign]
+        async with systems(store, store) as (here, there):
+            elsewhere.append(there)
+            run_id = await here.submit(request(), kit)
+            await here.settle()
             assert (await here.result(run_id)).content == "thanks"
 
     play(story())

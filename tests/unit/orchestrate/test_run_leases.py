@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,15 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import Ending, RemitError
-from remit.core.journal.arrivals import RunStarted, RunTaken
+from remit.core.journal.arrivals import ApprovalGiven, RunStarted, RunTaken
 from remit.core.journal.codec import decode_turn
 from remit.core.journal.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
 from remit.orchestrate.loop.live import Live
 from remit.orchestrate.loop.run_leases import RunLeases, fenced_journal
-from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
+from remit.tool.declare.decorator import tool
+from tests.unit.orchestrate.house import Said, approval, calls, keep, request, scripted, systems, unaudited, until
 from tests.unit.orchestrate.stage import play
 
 # Long enough that nothing is renewed within a test, and short enough that everything is.
@@ -137,6 +139,46 @@ def test_a_holder_learns_by_renewing_that_its_lease_is_lost_and_puts_its_run_dow
             response = await stale.resume(run_id, kit=scripted({"text": "again"}))
             assert response.content == "again"
             assert RunTaken(2) in await arrivals_of(store, run_id)
+
+    play(story())
+
+
+def test_a_run_that_is_lost_while_a_person_is_heard_begins_nothing_of_what_that_ordered() -> None:
+    made = list[str]()
+
+    @tool(effect="write")
+    async def note(text: str) -> Said:
+        """Note a text."""
+        made.append(text)
+        return f"noted {text}"
+
+    async def story() -> None:
+        store = PoorStore(SHORT_MS)
+        append, here = store.journal.append, list[System]()
+
+        async def lose(run_id: str, data: bytes, *rest: Any) -> int:
+            place = await append(run_id, data, *rest)
+            if isinstance(decode_turn(data).arrival, ApprovalGiven):
+                store.leases.expire(run_id)
+
+                async def is_known() -> bool:
+                    return run_id not in here[0]._hub.run_leases._warrants
+
+                await until(is_known)
+            return place
+
+        store.journal.append = lose  # type: ignore[assignment, method-assign]
+        async with unaudited(store) as systems_here:
+            here += systems_here
+            kit = scripted(calls("note", text="x"), {"text": "noted"}, tools=[note])
+            waiting = (await here[0].run(request(), kit)).waiting_for
+            assert waiting is not None
+            run_id = waiting.packet_ids[0].partition("/")[0]
+            await here[0].signal(approval(waiting.packet_ids[0]))
+            with pytest.raises(LeaseLost):
+                await here[0].result(run_id)
+            assert made == []
+            assert run_id not in here[0]._hub.drivers
 
     play(story())
 

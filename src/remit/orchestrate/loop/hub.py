@@ -3,9 +3,8 @@
 Rule 1: a run is driven by one process at a time: by the holder of its lease. A process that loses the lease puts the run down.
 Rule 2: a run at rest is driven by no process; one that has something for it takes it up and drives it on.
 Rule 3: a driver does not leave while a caller is saying something to its run.
-Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
-        only finds out how it ended. A child that was told to end and was not driven here loads nothing: its parent goes on
-        where its kit is at hand, and else when it is resumed.
+Rule 4: when a child ends and its parent does not wait here, the parent is taken up, and finds out how it ended. A child that
+        was told to end and was not driven here loads nothing: its parent goes on where its kit is at hand, or when resumed.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
 Rule 6: a fork is copied by the holder of its lease, and before anything else is said to it.
 Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left but code that swallowed
@@ -440,6 +439,7 @@ class Hub:
     async def _drive(self, driver: Driver) -> None:
         live = driver.live
         try:
+            self.run_leases.expect_held(live, self.dispatch.forget)
             while live.state.end.ending is None:
                 await self.runner.drive(live)
                 seq = live.state.seq
@@ -454,7 +454,9 @@ class Hub:
         finally:
             if self._is_put_down(driver):
                 await self.run_leases.let_go(live.run_id, live.warrant)
-        if live.state.end.ending is not None and not driver.is_awaited:
+        if live.state.end.ending is None:
+            self.late_delivery.look_after(live.state)
+        elif not driver.is_awaited:
             self.late_delivery.tell_parent(live.state)
 
     async def _leave(self, live: Live) -> None:

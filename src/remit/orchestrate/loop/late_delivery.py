@@ -2,12 +2,14 @@
 
 Rule 1: only a caller that closes the hub waits for this; a hub that is being closed begins none of it.
 Rule 2: what could not be told now is found out when the run is resumed.
-Rule 3: a call that returned although it was said not to have happened is told to people, wherever its run heard of that.
+Rule 3: a process that finds the parent of an ended child held elsewhere leaves it to the holder, which looks for children
+        that have ended once it has let the parent go: whichever comes later sees what the other did.
+Rule 4: a call that returned although it was said not to have happened is told to people, wherever its run heard of that.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +54,21 @@ class LateDelivery:
         parent = pinned(state).parent
         if parent is not None:
             self._begin(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
+
+    def look_after(self, state: RunState) -> None:
+        """Have a run that was let go taken up again where a child that waited for people has ended meanwhile.
+
+        One that stands still would do nothing with that; its resume finds out.
+        """
+        if state.children.waiting and not state.place.paused:
+            self._begin(
+                state.run_id, self._look_after(state.run_id, dict(state.children.runs), list(state.children.waiting))
+            )
+
+    async def _look_after(self, run_id: str, runs: Mapping[str, str], held: Sequence[str]) -> None:
+        for command_id in held:
+            if (await self._hub.runner.load(runs[command_id])).state.end.ending is not None:
+                await self.child_ended(run_id, command_id)
 
     async def child_ended(self, run_id: str, command_id: str) -> None:
         """Let a parent find out how its child ended: here, or not at all when another process drives it."""

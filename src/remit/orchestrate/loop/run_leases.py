@@ -63,6 +63,12 @@ class RunLeases:
                 raise LeaseLost(live.run_id)
             live.foreign_token = live.state.token
 
+    def expect_held(self, live: Live, put_down: Callable[[Live], None]) -> None:
+        """Put a run down, and raise LeaseLost, where its lease went to another before there was a driver to be told."""
+        if self.may_expire and self._warrants.get(live.run_id) is not live.warrant:
+            put_down(live)
+            raise LeaseLost(live.run_id)
+
     async def let_go(self, run_id: str, warrant: Warrant | None) -> None:
         """Let a run go that was taken under this warrant; one that was lost is not held any more."""
         if self.may_expire:

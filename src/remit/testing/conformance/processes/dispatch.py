@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from remit.backend.clock import WallClock, wall_clock_ms
 from remit.backend.memory.halts import MemoryHalts
 from remit.core.failure import Ending, ErrorCode
 from remit.core.journal.arrivals import RunHalted, TimerFired
@@ -38,14 +39,9 @@ MANY = 20
 PATIENCE_S = 20
 # In which whatever should not happen would have.
 A_WHILE_S = 0.02
-# A moment that no clock has come to.
+# A moment that no clock has come to; and how far off one is that comes soon, but not while a check lasts.
 FAR_MS = 10**13
-
-
-class _StillClock:
-    def now_ms(self) -> int:
-        """A moment that the deadlines of the checks lie behind."""
-        return 1_000_000
+SOON_MS = 10_000
 
 
 @asynccontextmanager
@@ -55,7 +51,7 @@ async def in_process_dispatch(perform: Perform, halts: Halts) -> AsyncIterator[D
     async def performed(_: Live, command: Command) -> Report:
         return await perform(command)
 
-    dispatch = InProcessDispatch(dict.fromkeys(PERFORMED, performed), _StillClock(), halts=halts)
+    dispatch = InProcessDispatch(dict.fromkeys(PERFORMED, performed), WallClock(), halts=halts)
     yield dispatch
     await dispatch.finish()
 
@@ -88,7 +84,7 @@ class Performer:
 
 def no_halts() -> Halts:
     """Halts of which none stands yet."""
-    return Halts(MemoryHalts(), _StillClock())
+    return Halts(MemoryHalts(), WallClock())
 
 
 def a_run(*commands: Command, run_id: str = RUN) -> Live:
@@ -400,12 +396,13 @@ async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDis
 
 
 async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispatch) -> None:
-    """A moment that is past is reported at once and once, one that has not come is not."""
-    for timer in (SetTimer("1.1", 1, TimerPurpose.RETRY), SetTimer("1.1", FAR_MS, TimerPurpose.RETRY)):
+    """A moment that is past is reported at once and once; one that has not come is not, however soon it will."""
+    for due_ms in (1, FAR_MS, wall_clock_ms() + SOON_MS):
+        timer = SetTimer("1.1", due_ms, TimerPurpose.RETRY)
         async with open_dispatch(Performer(), no_halts()) as dispatch:
             live = a_run(timer)
             dispatch.send(live, timer)
-            if timer.due_at_ms < FAR_MS:
+            if due_ms == 1:
                 fired = await _received(dispatch, live)
                 assert fired == TimerFired(timer.id), "a timer whose moment is past is not reported"
             waiting = asyncio.ensure_future(_received(dispatch, live))
