@@ -125,7 +125,11 @@ async def answer(
     if decision not in ("approve", "reject"):
         raise RequestRejected("DECISION_UNKNOWN", f"decision={decision[:80]!r} is unknown; say approve or reject")
     payload = {"packet_id": f"{run_id}/{question}", "packet": packet}
-    await request.state.system.signal(UserSignal(str(uuid4()), Signal(decision), run_id, by, payload=payload))
+    system: System = request.state.system
+    await system.signal(UserSignal(str(uuid4()), Signal(decision), run_id, by, payload=payload))
+    if decision == "reject" and (await system.result(run_id)).paused_by:
+        # To say no loads no tools: a run of the server before this one stands paused with its no, and goes on from there.
+        await system.signal(UserSignal(str(uuid4()), Signal.RESUME, run_id, by))
     return {"run": run_id}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.e2e.command import until
 from tests.tidy.source import ROOT
 
 SCRIPT = {
@@ -101,6 +102,19 @@ def test_a_run_is_submitted_followed_and_answered_over_http_and_goes_on_after_it
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
         assert ledger.execute("SELECT order_id, cents FROM refunds").fetchall() == [("42", 12900)]
     assert (tmp_path / "server.log").read_text() == ""
+
+
+@pytest.mark.slow
+def test_a_no_to_what_a_killed_server_had_asked_ends_the_run_as_it_would_have_there(tmp_path: Path) -> None:
+    port = a_free_port()
+    with served(tmp_path, port) as client:
+        run = client.post("/runs", json={"text": "Refund order 42, it arrived broken."}).json()["run"]
+        assert followed(client, run)[-1] == ("rests", {"stands": "CONFIRM_REQUIRED", "content": ""})
+        (asked,) = client.get("/approvals").json()
+    with served(tmp_path, port) as client:
+        answer = {"decision": "reject", "by": "staff", "packet": asked["packet"]}
+        assert client.post(f"/approvals/{asked['id']}", json=answer).is_success
+        until(lambda: client.get(f"/runs/{run}").json()["stands"] == "PERMISSION_DENIED", "the run ends with the no")
 
 
 def test_a_body_that_is_no_answer_is_a_4xx_whatever_stands_in_it(tmp_path: Path) -> None:

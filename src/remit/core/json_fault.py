@@ -28,3 +28,11 @@ def json_fault(value: Any, path: str, levels_left: int = DEPTH_MAX) -> str:
         if fault := json_fault(member, f"{path}.{key[:80]}", levels_left - 1):
             return fault
     return ""
+
+
+def nests_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects stand in each other beyond so many levels, or without end."""
+    if not value or not isinstance(value, dict | list | tuple):
+        return False
+    members = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(nests_deeper(member, levels - 1) for member in members)

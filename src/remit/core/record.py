@@ -34,6 +34,17 @@ R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
 
+def unclassed(value: object) -> object:
+    """A text or a number of a class of its own, as the plain one that it is: what is stored reads back as that."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    raise TypeError(f"a {type(value).__name__} cannot be stored; give plain texts, numbers, lists and objects")
+
+
 # What reads several fields of a record at once.
 _Values: TypeAlias = Callable[[Any], tuple[Any, ...]]
 _LINE = frozenset({tuple})

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
+import remit
 from remit import (
     Budget,
     ExecutionPlan,
@@ -1148,3 +1149,20 @@ def test_a_policy_that_is_none_is_refused(policy: Any) -> None:
         executor({"shout": shout}, policy=policy)
     assert refused.value.code == PLAN_POLICY_INVALID
     assert "give a PlanPolicy" in refused.value.message
+
+
+def test_a_text_of_a_class_of_its_own_is_kept_and_told_as_the_text_that_it_is(tmp_path: Path) -> None:
+    class Markup(str):  # noqa: SLOT000  # as web frameworks have it
+        """As web frameworks mark text that is safe to show."""
+
+    async def play() -> None:
+        plan = [Step("a", "f", "x"), Step("b", "g")]
+        handlers = {"f": lambda step: Markup("<b>"), "g": lambda step: Markup(f"{step.input}!")}
+        executor = PlanExecutor(handlers, home=tmp_path)
+        result = await executor.execute(plan)
+        assert result.outputs == {"a": "<b>", "b": "<b>!"}
+        async with remit.open(tmp_path) as system:
+            (entry,) = await system.archive.runs()
+            assert (await system.archive.replay(entry.run_id)).verdict.value == "same"
+
+    asyncio.run(play())

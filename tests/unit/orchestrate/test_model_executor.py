@@ -312,6 +312,31 @@ def test_an_engine_that_returns_something_else_is_malformed(said: Any) -> None:
     assert type(said).__name__ in report.message
 
 
+def _nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": [value]}
+    return value
+
+
+def _endless() -> Any:
+    value: dict[str, Any] = {}
+    value["a"] = value
+    return value
+
+
+@pytest.mark.parametrize("field", ["arguments", "metadata"])
+@pytest.mark.parametrize("value", [_nested(200), _nested(5_000), _endless()], ids=["200", "5000", "endless"])
+def test_a_call_that_nests_without_end_is_malformed(field: str, value: Any) -> None:
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        given: dict[str, Any] = {field: {"x": value}}
+        return ModelResult(tool_calls=(ToolCall("c", "look", **given),), usage=TokenUsage(7, 0, 3))
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, report.usage) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(7, 0, 3))
+    assert "'look' with values nested deeper than depth_max=128" in report.message
+
+
 def test_an_engine_need_not_be_a_coroutine_nor_take_a_handler() -> None:
     class Named:
         def model_info(self) -> ModelInfo:

@@ -16,7 +16,7 @@ import msgspec
 
 from remit.core.failure import InvariantBroken
 from remit.core.journal.turn import RedactedTurn, Turn
-from remit.core.record import JsonObject, Record, Text
+from remit.core.record import JsonObject, Record, Text, unclassed
 from remit.core.regex import regex
 from remit.core.run.signals import UserSignal
 from remit.core.schema.json_text import kept_value, parse_json
@@ -35,7 +35,7 @@ LIFTS: Mapping[int, Callable[[JsonObject], JsonObject]] = MappingProxyType({})
 # Nothing stands before the first turn.
 NO_HASH = b""
 
-_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder(order="deterministic", enc_hook=unclassed).encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
 _decode_redacted = msgspec.msgpack.Decoder(RedactedTurn).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -116,7 +116,7 @@ def readable_turn(data: bytes) -> Turn | None:
 
 def turn_to_json(turn: Turn) -> bytes:
     """A turn as one line of JSON, for people and other programs; digests are in base64."""
-    return msgspec.json.encode(turn, order="deterministic")
+    return msgspec.json.encode(turn, order="deterministic", enc_hook=unclassed)
 
 
 def encode_record(record: Record) -> bytes:
@@ -158,7 +158,7 @@ def read_members(data: bytes) -> dict[str, bytes]:
 
 def to_json(value: Any) -> str:
     """The JSON text of a value, without spaces, its keys in their order."""
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, enc_hook=unclassed).decode()
 
 
 def from_json(text: str | bytes, kind: type[T]) -> T:
@@ -169,7 +169,7 @@ def from_json(text: str | bytes, kind: type[T]) -> T:
 
 def plain_value(value: Any) -> Any:
     """A value as JSON has it: records as objects. Raises TypeError for what JSON cannot have."""
-    return msgspec.to_builtins(value)
+    return msgspec.to_builtins(value, enc_hook=unclassed)
 
 
 def bare(value: Any) -> Any:

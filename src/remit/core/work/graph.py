@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from remit.core.journal.canonical import INTEGER_MAX, canonical_json
-from remit.core.record import JsonObject, MadeByHand, Record, once_a_record
+from remit.core.record import JsonObject, MadeByHand, Record, once_a_record, unclassed
 from remit.core.run.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 
 # A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
@@ -345,7 +345,7 @@ def schema_text(schema: JsonObject) -> str:
     return msgspec.json.encode(schema).decode()
 
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder(order="sorted", enc_hook=unclassed).encode
 # Graphs that the runs of one process share.
 _GRAPHS_KEPT_MAX = 64
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from remit.core.clipped import SHOWN_CHARS_MAX
+from remit.core.clipped import SHOWN_CHARS_MAX, clipped
 from remit.core.declared_types import as_declared
 from remit.core.failure import RequestRejected
 from remit.core.journal.canonical import NotCanonical, canonical_json
@@ -260,7 +260,7 @@ class _At:
 
 def _rejected(number: int, key: str, value: Any, way_out: str) -> RequestRejected:
     where = f"order {number}" if number else "orders"
-    shown = repr(value)[:SHOWN_CHARS_MAX]
+    shown = clipped(value)
     return RequestRejected(ORDERS_INVALID, f"{where}: {key}={shown}; use {way_out}", {"order": number, "key": key})
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import msgspec
 
 from remit.core.journal.turn import KERNEL_VERSION
+from remit.core.record import unclassed
 from remit.kernel.fold.derived import derived_of
 from remit.kernel.state import RunState
 
@@ -30,7 +31,7 @@ DERIVED = "derived"
 
 _MARK_BYTES = 32
 
-_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder(order="deterministic", enc_hook=unclassed).encode
 
 
 class StateField(NamedTuple):

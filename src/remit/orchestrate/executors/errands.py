@@ -14,7 +14,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.journal.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.journal.proposed_call import ProposedCall
 from remit.core.journal.queued import ERRAND_UNREADABLE
-from remit.core.record import JsonObject, Record, Text, replace
+from remit.core.record import JsonObject, Record, Text, replace, unclassed
 from remit.core.run.contract import SystemRequest
 from remit.core.run.correlation import CorrelationContext
 from remit.core.run.halt import HaltScope
@@ -220,7 +220,7 @@ def claim_of(command: Command, attempt: int, *, is_repeatable: bool) -> int:
     return (attempt if is_repeatable else 1) if is_claimed else 0
 
 
-_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_encode = msgspec.msgpack.Encoder(order="deterministic", enc_hook=unclassed).encode
 _errands: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Errand)
 _reports: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Report)
 

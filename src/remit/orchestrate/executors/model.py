@@ -22,7 +22,9 @@ from typing import Any
 from remit.constraint.grammar.notation import GRAMMAR_UNCHECKABLE
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.journal.arrivals import ModelFailed
+from remit.core.journal.canonical import DEPTH_MAX
 from remit.core.journal.commands import CallModel, place_in_journal
+from remit.core.json_fault import nests_deeper
 from remit.core.record import replace
 from remit.core.run.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.inference.answers.text_calls import begins_a_call
@@ -305,4 +307,10 @@ def _whole(command: CallModel, result: ModelResult) -> ModelResult | ModelFailed
     if result.finish_reason is _ERROR:
         message = f"model {command.model!r} stopped with an error"
         return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, result.usage)
+    for call in result.tool_calls:
+        if nests_deeper(call.arguments, DEPTH_MAX) or nests_deeper(call.metadata, DEPTH_MAX):
+            message = (
+                f"model {command.model!r} called {call.name!r:.80} with values nested deeper than depth_max={DEPTH_MAX}"
+            )
+            return ModelFailed(command.id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, result.usage)
     return result
