@@ -112,13 +112,15 @@ def _last_word(leaf: Leaf) -> str:
 def _request(declaration: Declaration, arguments: JsonObject) -> str:
     """A request that orders the call: its verb and thing, then each value beside the noun of its argument."""
     verb, *thing = name_words(declaration.name) or ("do",)
-    said, link = " ".join((verb, *thing)), " with"
+    said, link = " ".join((verb, *thing)), ":"
     for leaf in Leaves(declaration).of(arguments):
         words = [word for word in name_words(leaf.argument) if stem(word) not in UNSAYING]
         value = f"'{leaf.value}'" if leaf.is_payload else leaf.value
         if leaf.value is None or isinstance(leaf.value, (bool, dict, list)):
             continue
-        # "delete file alpha-101", and "move stock with shelf alpha-101".
-        said += f" {value}" if words == thing and link == " with" else f"{link} {' '.join((*words, str(value)))}"
+        # "delete file alpha-101", and "move stock: shelf alpha-101".
+        is_counted = isinstance(value, int) and words[-1:] and words[-1].endswith("s")
+        called = (str(value), *words) if is_counted else (*words, str(value))  # "17 pieces"
+        said += f" {value}" if words == thing and link == ":" else f"{link} {' '.join(called)}"
         link = " and"
     return f"{said[0].upper()}{said[1:]}."

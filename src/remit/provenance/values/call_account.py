@@ -157,7 +157,7 @@ class CallAccount:
             return True
         if any(start <= stray.start < start + len(self._name_at(start)) for start in self._names):
             return True
-        if self._is_counted(stray):
+        if self._is_label(stray.text) or self._is_counted(stray):
             return True
         if self._is_open and (stray.text not in FUNCTION_WORDS or stray.text in _RELATIVE):
             return True
@@ -195,6 +195,18 @@ class CallAccount:
             and not self._own.startswith(" of ", stray.end)  # "2 pairs of seats"
             for one in self._arguments
         )
+
+    def _is_label(self, text: str) -> bool:
+        """Whether a word is what a picked record is labelled with as a whole: "the debit card ending 9023"."""
+        if not text.isalpha() or text in FUNCTION_WORDS or ORDINAL.fullmatch(text):
+            return False
+        said = f" {' '.join(WORD.findall(self._own.lower()))} "
+        for group, record in self._records():
+            for field, kind in group.kinds.items():
+                value = str(group.records[record].get(field)).lower()
+                if kind != TEXT and text in value.split() and f" {value} " in said:
+                    return True
+        return False
 
     def _targets(self) -> set[str]:
         """What the call falls on, by the values that say on whom or on what; of all of a listing, by whatever they are called."""

@@ -112,7 +112,8 @@ def is_barred(before: str) -> bool:
 def fits_number(slot: Slot, one: Argument, *, is_money: bool) -> bool:
     """Whether a number stands behind what may lead in its argument: an amount, or any other number."""
     lead, said = slot.before, slot.value.number
-    if lead in _NOT_BEFORE_COUNTS and not COUNTED.isdisjoint(name_words(name_of(one))):
+    is_count = not COUNTED.isdisjoint(name_words(name_of(one)))
+    if lead in _NOT_BEFORE_COUNTS and is_count and slot.nouns.isdisjoint(word_stems(name_of(one))):
         return False  # "with 4 stars"
     if said is not None and said.caller and said.caller in _nouns_of(one):
         return lead in BEFORE_NUMBERED

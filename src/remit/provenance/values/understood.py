@@ -335,8 +335,10 @@ class _Call(CallAccount):
         if (slot.role == WITH and base in ("email", "who", "")) or (slot.role == AS and base == "path"):
             return True
         if slot.role in (BY, WITH, AS):
+            # "page with url https://…": no person, and no thing that something is done with.
+            is_address = is_beside and slot.role == WITH and base in ("url", "path")
             is_tool = is_beside and self._lexicon.is_mild and self._lexicon.called.isdisjoint(slot.nouns)
-            return is_tool or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
+            return is_address or is_tool or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
         return self._declaration.name not in words.making if slot.role == IN else not is_source(one)
 
 
