@@ -316,7 +316,7 @@ class ShellWorld:
     def _double(self, system: System) -> None:
         """Have the dispatch of a process hand a report on twice, now and then."""
         dispatch: Any = system._hub.dispatch
-        receive, again = dispatch.receive, dict[str, Any]()
+        receive, forget, again = dispatch.receive, dispatch.forget, dict[str, Any]()
 
         async def received(live: Live) -> Any:
             if (report := again.pop(live.run_id, None)) is None:
@@ -325,7 +325,12 @@ class ShellWorld:
                     again[live.run_id] = report
             return report
 
-        dispatch.receive = received
+        def forgotten(live: Live) -> None:
+            # What was received in an earlier life of the run is of no use to the next one.
+            again.pop(live.run_id, None)
+            forget(live)
+
+        dispatch.receive, dispatch.forget = received, forgotten
 
     def _is_broken(self) -> bool:
         return self.weather.faults > 0 and self.quirks.random() < self.weather.faults

@@ -13,15 +13,21 @@ from remit.orchestrate.setup.kit import engine_kit
 PERSON_MS, TIME_MS, BACK_MS = 300, 600, 60_000
 
 
+@pytest.mark.parametrize("is_paused", [False, True])
 def test_a_run_whose_time_was_moved_by_a_person_ends_when_that_is_up_though_the_clock_was_set_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    *, is_paused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now_ms = WallClock.now_ms
+    now_ms, is_told, may_stop = WallClock.now_ms, asyncio.Event(), asyncio.Event()
 
     @tool(effect="external", network=True)
     async def pay(to: str) -> str:
         """Pay a firm."""
-        await asyncio.sleep(60)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            is_told.set()
+            await may_stop.wait()
+            raise
         return f"paid {to}"
 
     async def scene() -> None:
@@ -36,7 +42,15 @@ def test_a_run_whose_time_was_moved_by_a_person_ends_when_that_is_up_though_the_
             await system.signal(
                 UserSignal("s", Signal.APPROVE, run.id, "ann", payload={"packet_id": asked.packet_ids[0]})
             )
-            monkeypatch.setattr(WallClock, "now_ms", lambda clock: now_ms(clock) - BACK_MS)
+            if not is_paused:
+                may_stop.set()
+                monkeypatch.setattr(WallClock, "now_ms", lambda clock: now_ms(clock) - BACK_MS)
+            else:
+                # The alarm has rung, and its turn waits for the call to stop.
+                await is_told.wait()
+                monkeypatch.setattr(WallClock, "now_ms", lambda clock: now_ms(clock) - BACK_MS)
+                await system.signal(UserSignal("p", Signal.PAUSE, run.id, "ann"))
+                may_stop.set()
             ended = await asyncio.wait_for(run.result(), 10)
             assert ended.terminal_code is Ending.TIMEOUT
 

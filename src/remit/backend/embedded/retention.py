@@ -171,11 +171,11 @@ class SQLiteRetention:
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
                 sweep = Sweep(connection, mentioned)
-                turns, entries = self._remove_runs(connection, runs)
+                count, turns, entries = self._remove_runs(connection, runs)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
             self.shrink(connection)
         return Removed(
-            runs=len(runs),
+            runs=count,
             turns=turns,
             texts=texts,
             text_bytes=text_bytes,
@@ -217,7 +217,7 @@ class SQLiteRetention:
                 finally:
                     for run_id in taken.values():
                         self._locks.release(run_id)
-                runs, turns, entries = runs + len(taken), turns + removed[0], entries + removed[1]
+                runs, turns, entries = (sum(both) for both in zip((runs, turns, entries), removed, strict=True))
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
@@ -266,17 +266,22 @@ class SQLiteRetention:
             return self._now_ms() + 1
         return self._now_ms() - TEXT_GRACE_MS
 
-    def _remove_runs(self, connection: sqlite3.Connection, runs: Mapping[int, str]) -> tuple[int, int]:
-        """Remove runs, after having signed for them; gives the numbers of turns and of inbox entries."""
+    def _remove_runs(self, connection: sqlite3.Connection, runs: Mapping[int, str]) -> tuple[int, int, int]:
+        """Remove runs, after having signed for them; gives the numbers of runs, of turns and of inbox entries.
+
+        One that another thread removed before it was taken is gone.
+        """
+        last = {no: found for no in runs if (found := connection.execute(_LAST_TURN, (no,)).fetchone()) is not None}
         signer, lines = self._signer(), []
-        for run_no, run_id in runs.items():
-            seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
+        for run_no, (seq, data) in last.items():
+            run_id = runs[run_no]
             lines.append(sign_deletion(signer, run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms()))
         with closing(HeadsFile(self._home)) as log:
             log.append(lines)
             log.sync()
         turns = entries = 0
-        for run_no, run_id in runs.items():
+        for run_no in last:
+            run_id = runs[run_no]
             with transaction(connection):
                 turns += _remove_turns(connection, run_no)
                 connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
@@ -287,7 +292,7 @@ class SQLiteRetention:
                 connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
             # What was sealed for a run goes with it; children and forks rely on what the first of them has.
             FileSeals(self._home, self._signer).forget(run_id)
-        return turns, entries
+        return len(last), turns, entries
 
     def shrink(self, connection: sqlite3.Connection) -> None:
         """Give space back where that disturbs no other process, and clear the WAL, in which removed texts may still be read."""

@@ -25,6 +25,7 @@ from remit.observe.logs import NO_RUN
 from remit.observe.people.packets import too_late
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.executors.reports import PERFORMED, Report, fork_of
+from remit.orchestrate.loop.deadlines import TimeRanOut, within
 from remit.orchestrate.loop.durability import answer_of
 from remit.orchestrate.loop.hub import Hub
 from remit.orchestrate.loop.live import Live
@@ -181,10 +182,19 @@ class Post:
 
     async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
         """Wait for the holder's answer; when the holder is gone, let the run hear the inbox. Gives what deliver() gives."""
+        try:
+            return await within(OUTCOME_WAIT_MS_MAX, self._answered(signal, number))
+        except TimeRanOut:
+            raise RequestRejected(
+                SIGNAL_UNHEARD,
+                f"the process that drives run {signal.run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
+                "it stays in the inbox and is heard when the run is resumed",
+                {"run_id": signal.run_id},
+            ) from None
+
+    async def _answered(self, signal: UserSignal, number: int) -> tuple[str, str]:
         run_id = signal.run_id
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + OUTCOME_WAIT_MS_MAX / 1000
-        while loop.time() < until_s:
+        while True:
             await asyncio.sleep(OUTCOME_POLL_MS / 1000)
             outcome = await self._inbox.outcome(number)
             if outcome is not None:
@@ -204,12 +214,6 @@ class Post:
                     raise
                 if outcome is not None:  # Else a turn that answers it is being written by the holder of the run.
                     return _accepted(outcome), ""
-        raise RequestRejected(
-            SIGNAL_UNHEARD,
-            f"the process that drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
-            "it stays in the inbox and is heard when the run is resumed",
-            {"run_id": run_id},
-        )
 
     async def _go_round(self) -> None:
         await self._attend(self._look, lambda: bool(self.hub.drivers))

@@ -418,9 +418,9 @@ class InProcessDispatch:
 
     def _report(self, work: _Work, live: Live, timer: SetTimer) -> None:
         work.rung.add(timer.id)
-        moment_ms = live.rung[timer.id] = moment_of(live.state, timer)
+        live.reached_ms = max(live.reached_ms, moment_of(live.state, timer))
         work.report(TimerFired(timer.id))
-        if work.direct and cuts_off(live.state, timer, max(moment_ms, self._clock.now_ms())):
+        if work.direct and cuts_off(live.state, timer, max(live.reached_ms, self._clock.now_ms())):
             _cut(work)
 
 

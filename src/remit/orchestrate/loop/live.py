@@ -24,9 +24,9 @@ class Live:
         "foreign_token",
         "moment_ms",
         "place",
+        "reached_ms",
         "recovered_seq",
         "run_id",
-        "rung",
         "snapshot_seq",
         "state",
         "tracer",
@@ -53,8 +53,8 @@ class Live:
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by an earlier driver of the run; -1 where it began here.
         self.recovered_seq = -1
-        # Alarms that rang, each with the moment that had come, whatever the clock says by the time its turn is taken.
-        self.rung: dict[str, int] = {}
+        # The latest moment for which an alarm rang: it has come, whatever the clock says by the time a turn is taken.
+        self.reached_ms = 0
         # The guard, which drives it for an agent elsewhere, takes in every turn here before any listener is told of it.
         self.follow: Callable[[Turn], None] | None = None
 

@@ -251,8 +251,8 @@ class Runner:
         arrival = self.facts.complete(state, report, kept, tracer, read)
         now_ms = self.clock.now_ms() if live.moment_ms is None else live.moment_ms
         at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
-        if type(arrival) is TimerFired:
-            at_ms = max(at_ms, _due_at_ms(live, arrival))
+        if live.reached_ms or type(arrival) is TimerFired:
+            at_ms = max(at_ms, live.reached_ms, _due_at_ms(state, arrival))
         if state.derived.user_rates:
             arrival = self.rates.counted(state, arrival, at_ms)
         return weigh(state, arrival, at_ms)
@@ -293,7 +293,7 @@ class Runner:
             return report  # Nothing here keeps an agent elsewhere from a call that it was allowed.
         if isinstance(report, TimerFired):
             timer = state.commands.open.get(report.command_id)
-            due_at_ms = max(_due_at_ms(live, report), self.clock.now_ms())
+            due_at_ms = max(live.reached_ms, _due_at_ms(state, report), self.clock.now_ms())
             if not isinstance(timer, SetTimer) or not cuts_off(state, timer, due_at_ms):
                 return report
         calls = [
@@ -403,10 +403,10 @@ def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
         live.place = place
 
 
-def _due_at_ms(live: Live, fired: TimerFired) -> int:
-    """The moment that has come with a timer, although the clock may have been set back: its own, or when its alarm rang."""
-    timer = live.state.commands.open.get(fired.command_id)
-    return max(timer.due_at_ms, live.rung.get(timer.id, 0)) if isinstance(timer, SetTimer) else 0
+def _due_at_ms(state: RunState, arrival: object) -> int:
+    """The moment that has come with a timer, although the clock may have been set back; 0 of anything else."""
+    timer = state.commands.open.get(arrival.command_id) if isinstance(arrival, TimerFired) else None
+    return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
 def _tells_of_an_effect(state: RunState, report: Report) -> bool:
