@@ -264,11 +264,11 @@ class ShellWorld:
             await self._finish(list(process.callers), f"close of {process.name}")
 
     def _forsaken(self) -> Iterator[tuple[str, str]]:
-        """Open runs that wait for a child which has ended, each with that child."""
+        """Open runs that wait for a child which has ended, each with that child; a paused one finds out when it is resumed."""
         known = frozenset(self.run_ids())
         for run_id in known:
             state = self.state_of(run_id)
-            open_now = state.commands.open.values() if state.end.ending is None else ()
+            open_now = () if state.end.ending is not None or state.place.paused else state.commands.open.values()
             waits_for = [one.run_id for one in open_now if isinstance(one, StartChild) and one.run_id in known]
             yield from ((run_id, child) for child in waits_for if self.state_of(child).end.ending is not None)
 
