@@ -5,7 +5,9 @@ from itertools import product
 import pytest
 
 from remit.core.record import JsonObject
+from remit.provenance.gate import start
 from tests.property.test_asking_laws import NUMBER, TRADES, passes, passing, tool
+from tests.unit.provenance.office import declared, looked_up, parameters
 
 # Words that no order knows, of no sort in particular.
 UNKNOWN = ("blorish", "nearly", "zero", "fake", "pretend", "forbidden", "former", "hardly", "up-to-date", "later")
@@ -131,3 +133,27 @@ def test_the_first_of_a_measure_is_another_one(stakes: str) -> None:
     for said in ("first 30 days", "the first 30 days", "for the first 30 days"):
         act = measured("defer", "claim", "days", stakes)
         assert not passes(f"Defer claim CL-4 {said}.", act, claim="CL-4", days=30), said
+
+
+@pytest.mark.parametrize("stakes", ["none", "deletion"])
+def test_a_name_that_all_are_called_by_is_a_whole_name(stakes: str) -> None:
+    listing = declared("list_wagons", "", parameters(), effect="read", network=False,
+                       result={"[].id": "id:wagon", "[].name": "label"})  # fmt: skip
+    scrap = tool("scrap_wagon", {"wagon": "id:wagon"}, asks=["scrap"], stakes=stakes, repeat="target")
+    for called, whole, other in product(
+        ("named", "called", "titled"),
+        ("all wagons", "every wagon"),
+        ("Otter Hen", "Ottery", "Otter (keep)", "Old Otter"),
+    ):
+        for name in ("Otter", '"Otter"'):
+            gate = start(f"Scrap {whole} {called} {name}.", [listing, scrap])
+            looked_up(gate, "list_wagons", {}, [{"id": "WG-1", "name": "Otter"}, {"id": "WG-2", "name": other}])
+            assert gate.verdict_on("b", "scrap_wagon", {"wagon": "WG-1"}).is_allowed, (called, whole, other)
+            assert not gate.verdict_on("c", "scrap_wagon", {"wagon": "WG-2"}).is_allowed, (called, whole, other)
+
+
+def test_a_phrase_with_a_year_before_an_amount_asks() -> None:
+    kinds: JsonObject = {"rower": "id:rower", "amount": "money:major"}
+    act = tool("pay_rower", kinds, {"amount": NUMBER}, asks=["pay"], stakes="money")
+    for lead in ("After", "Before", "Until", "Since", "In", "From"):
+        assert not passes(f"{lead} 2027, pay rower RW-1 40 EUR.", act, rower="RW-1", amount=40), lead

@@ -237,9 +237,9 @@ class Reader:
         lead = {words.tokens[place].text.lower() for place in range(first, denied[0])}
         told = words.own[words.tokens[denied[0]].start : self._start_of(last)]
         is_named = any(sign.isupper() or sign == "@" for sign in told) or _LETTERED.search(told) is not None
-        # A bare number may be that of a sentence: "Do not do step 1."
-        is_named = is_named or any(stem(words.tokens[place].text) in lexicon.nouns for place in denied)
-        is_named = is_named and any(sign == "@" or (sign.isalnum() and not sign.islower()) for sign in told)
+        said = [words.tokens[place].text for place in denied]
+        if any(word.isdecimal() for word in said):  # It may be that of a sentence: "Do not do step 1."
+            is_named = not lexicon.nouns.isdisjoint(map(stem, said))
         # "Not: 1. …" rules out what the list below it orders.
         whole = words.own[self._opening_of(first) : self._start_of(last)]
         is_mark = len(told.strip(" .")) < _NAME_CHARS_MIN or ":" in whole
