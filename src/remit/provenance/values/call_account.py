@@ -44,6 +44,8 @@ _FIGURING = frozenset(
 )
 # How a day and a time are written within a moment.
 _DAY_CHARS, _TIME_CHARS = 10, 5
+_BEGINNING = regex(r"\b(?:start|begin)\w* with [\"']?$")
+_BEGINNING_CHARS = 24
 WORD = regex(r"[\w'-]+")
 
 
@@ -146,7 +148,9 @@ class CallAccount:
             today, years = self._grounds.today, self._grounds.years
             return any(isinstance(text, str) and is_said(text, value.told, today=today, years=years) for text in held)
         if one.bound_by.endswith(":each") or one.bound_by == "closed_set":  # "all files starting with Old"
-            return any(str(single).startswith(value.text) for single in held)
+            is_beginning = _BEGINNING.search(self._own, max(value.start - _BEGINNING_CHARS, 0), value.start)
+            if is_beginning is not None:
+                return any(str(single).startswith(value.text) for single in held)
         return any(str(single) == value.text for single in held)
 
     def _accounts_for(self, stray: Stray) -> bool:

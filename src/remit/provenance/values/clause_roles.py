@@ -189,8 +189,12 @@ def is_beside(slot: Slot, taken: Slot, own: str) -> bool:
     """Whether a value stands in one list with a value that was taken, so that it is for a further call."""
     if slot.value.sort != taken.value.sort or slot.role != taken.role or not taken.is_needed:
         return False
+    if bool(slot.value.told.minutes) is not bool(taken.value.told.minutes):
+        return False  # "10:00 yesterday"
     said = slot.value.number
-    if said is not None and (said.percent or said.unit in UNITS or said.unit.lower() in CURRENCIES):
+    if said is not None and (
+        said.percent or said.unit in UNITS or said.unit.lower() in CURRENCIES or slot.before in BOUNDS
+    ):
         return False  # "two weeks and three days", "50 % 200 EUR"
     if slot.value.sort != MOMENT:
         left, right = sorted((slot.value, taken.value), key=lambda one: one.start)

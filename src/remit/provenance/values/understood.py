@@ -37,10 +37,11 @@ from remit.provenance.values.clause_roles import (
 from remit.provenance.values.grounds import Grounds
 from remit.provenance.words.clause_items import QUOTE, Slot
 from remit.provenance.words.imperatives import PLANNED_WORDS_MAX
-from remit.provenance.words.moments import MONTHS
+from remit.provenance.words.moments import MONTHS, WEEKDAYS
 from remit.provenance.words.prepositions import AIM, AS, BY, FAR, FOR, FROM, IN, OBJECT, TO, WITH
 from remit.provenance.words.said_values import MOMENT, NAME, NUMBER
 from remit.provenance.words.understood_clauses import ClauseRead
+from remit.provenance.words.units import UNITS
 from remit.provenance.words.vocabulary import (
     CURRENCIES,
     SUPERLATIVES,
@@ -93,7 +94,11 @@ class _Call(CallAccount):
         for slot in (slot for slot, one in zip(reading.slots, is_taken, strict=True) if not one):
             if is_loose(slot, taken, reading.slots, self._own) and not self._grounds.index.origins_of(slot.value.text):
                 return f"{slot.value.text!r} is not understood"
-            if self._is_missed(slot) or slot.value.text.lower() in MONTHS:
+            if (
+                self._is_missed(slot)
+                or _is_term(slot, taken)
+                or slot.value.text.lower().removesuffix("s") in (*MONTHS, *WEEKDAYS)
+            ):
                 return f"the call leaves {slot.value.text!r} over"
             if slot.is_needed and not self._may_be_left(slot, taken):
                 return f"the call leaves {slot.value.text!r} over"
@@ -135,7 +140,9 @@ class _Call(CallAccount):
             if one.value.sort in (NAME, QUOTE) or (one.value.number is not None and one.value.number.caller)
         ]
         is_path = "/" in value.text and any(base_of(one.kind) == "path" for one in self._arguments)
-        if slot.role == IN and value.sort in (NAME, QUOTE) and any(one.is_object for one in targets):
+        is_behind = bool(slot.lead) and any(one.is_object and one.value.start < value.start for one in targets)
+        is_behind = is_behind and all(one.value.start != value.end + 1 for one in taken)  # "at up-to-date 30 days"
+        if slot.role == IN and value.sort in (NAME, QUOTE) and is_behind:
             return not is_path  # Where the thing is that was named.
         if (
             slot.role == FROM
@@ -282,13 +289,15 @@ class _Call(CallAccount):
     def left_beside(self, readings: Sequence[ClauseRead]) -> str:
         """What is not understood in a sentence right before the order or behind it, and may take it back or narrow it."""
         reader = self._grounds.reader
-        for sentence in reader.others:
-            if not any(0 <= one.zone[0] - sentence.end <= 1 or 0 <= sentence.start - one.end <= 1 for one in readings):
-                continue
-            is_before = all(one.zone[0] >= sentence.end for one in readings)
+        found = [(one, *beside) for one in readings for beside in reader.beside(one.zone[0], one.end)]
+        for one, sentence, is_before in found:
+            said = self._own[sentence.start : sentence.end].strip(" .\n")
+            is_next = 0 <= (one.zone[0] - sentence.end if is_before else sentence.start - one.end) <= 1
+            if not is_next and [value.text for value in sentence.values] == [said] and self._own.count(said) > 1:
+                continue  # What another order names, too, or an answer to a question about that order.
             for stray in reader.strays_beside(sentence, self._lexicon, is_before=is_before):
                 if not self._accounts_for(stray):
-                    return f"{self._own[sentence.start : sentence.end].strip()[:80]!r} stands beside the order, and is not understood"
+                    return f"{said[:80]!r} stands beside the order, and is not understood"
         return ""
 
     def _is_a_word(self, one: Argument, readings: Sequence[ClauseRead]) -> bool:
@@ -340,6 +349,13 @@ class _Call(CallAccount):
             is_tool = is_beside and self._lexicon.is_mild and self._lexicon.called.isdisjoint(slot.nouns)
             return is_address or is_tool or slot.value.sort != NAME or not called.isdisjoint(_CARRYING)
         return self._declaration.name not in words.making if slot.role == IN else not is_source(one)
+
+
+def _is_term(slot: Slot, taken: list[Slot]) -> bool:
+    """Whether a measure says how long an effect is to last, and no moment of the call has an end by it: "as usher for 3 days"."""
+    said = slot.value.number
+    is_measure = slot.role == FOR and said is not None and said.unit in UNITS
+    return is_measure and not any(one.value.sort == MOMENT for one in taken)
 
 
 def _is_at(slot: Slot, one: Argument) -> bool:

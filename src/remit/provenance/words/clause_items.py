@@ -15,6 +15,7 @@ from remit.provenance.words.vocabulary import (
     ARTICLES,
     CENTS,
     IDLE,
+    LEADING_ON,
     NAMING,
     REPORTING,
     TIMES,
@@ -149,6 +150,11 @@ def is_number(item: Item) -> bool:
     return item.value is not None and item.value.sort == NUMBER
 
 
+def _counts(item: Item) -> bool:
+    """Whether an item is a number that counts things and measures nothing: "the first 3 rows", not "the first 20 mg"."""
+    return item.value is not None and item.value.number is not None and item.value.number.unit not in UNITS
+
+
 def _is_moment(item: Item) -> bool:
     return item.value is not None and item.value.sort == MOMENT
 
@@ -168,7 +174,7 @@ BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     **dict.fromkeys(TIMES, _says_how_often),
     **dict.fromkeys((*CENTS, "percent", *UNITS), _follows_number),
     **dict.fromkeys(("no", "nr"), _numbers),
-    **dict.fromkeys(("first", "top"), lambda items, at: is_number(items[at + 1])),
+    **dict.fromkeys(("first", "top"), lambda items, at: _counts(items[at + 1])),
     # "with the text 'Hi'"
     **dict.fromkeys(("text", "words", "line", "content", "message"), lambda items, at: _is_quote(items[at + 1])),
     "between": lambda items, at: [_is_moment(one) for one in items[at + 1 : at + 4]] == [True, False, True],
@@ -179,5 +185,7 @@ BESIDE: dict[str, Callable[[list[Item], int], bool]] = {
     "one": lambda items, at: items[at + 1].text != "of",
     "thank": lambda items, at: items[at + 1].text == "you",
     "you": lambda items, at: items[at - 1].text == "thank",
+    # "write to her that …", not "to her sister"
+    "her": lambda items, at: items[at - 1].text in LEADS and items[at + 1].text in LEADING_ON | {""},
     "up": lambda items, at: at == 0 and items[1].text != "to",
 }

@@ -6,6 +6,7 @@ Rule 2: a value has the role of the preposition before it, or is the direct obje
 Rule 3: what is to be said to a person, what an order is good for, and what a pronoun tells, gives no value.
 Rule 4: what stands before a verb is polite, is an order of its own, tells something of what the order points back to, or is
         left over.
+        What stands there behind a preposition is read like the clause: an argument takes it up, or the order asks.
 Rule 5: a clause with a subject of its own, in brackets or behind a comma, a dash or a semicolon, is left over as a whole: it
         may take the order back, report it, or mean another thing.
 """
@@ -20,6 +21,7 @@ from remit.provenance.words.clause_items import (
     BESIDE,
     CUT,
     ORDINAL,
+    QUOTE,
     Item,
     Slot,
     Stray,
@@ -47,6 +49,7 @@ from remit.provenance.words.vocabulary import (
     LEADING_ON,
     NAMING,
     NUMBERING,
+    OPENING,
     PARTICLES,
     PAYMENTS,
     REGARDING,
@@ -75,6 +78,8 @@ _SIGNS = regex(rf"{_STOP}(?:\s*[-\u2013\u2014])?\s*[\"'\u201c\u2018\u00ab`($\u20
 _END_SIGNS = regex(rf"{_STOP}\s*(?:(?<=\s\s)[.!]\s*)?")
 # Before the verb of an order no sign of a number, a comment or a heading stands.
 _FORE_SIGNS = regex(r"(?:[\s,.:!?()\"'\u201c\u2018\u00ab`*\u2022]|(?<!-)[-\u2013\u2014](?!-))*")
+# Where something starts or ends.
+_EDGES = frozenset(map(stem, ("start", "begin", "end")))
 # More words behind "not" are a sentence.
 _EXCLUDED_MAX = 5
 
@@ -127,17 +132,16 @@ class ClausePart:
                 continue
             if ":" in items[stop].gap and all(word in ANNOUNCING | REQUESTING or word.isdecimal() for word in said):
                 continue
-            is_own = said[-1] in ("and", "then") and part[0].text not in FUNCTION_WORDS and NEGATING.isdisjoint(said)
-            if is_own and not points_back:  # An order of its own, which no tool has: "look around and".
-                self.told.append((part[0].start, part[-1].end))
+            is_first = said[-1] in ("and", "then") and said[0] in OPENING and NEGATING.isdisjoint(said)
+            if is_first and not points_back and FUNCTION_WORDS.issuperset(said[1:]):  # "look around and"
                 continue
             if points_back or said[0] in ROLES or said[0] in BOUNDS:
                 idle = REQUESTING | REGARDING if points_back else REQUESTING
                 while len(part) > 1 and part[0].text in (idle - {"to"} if part[1].value is not None else idle):
                     part = part[1:]
-                self.recall([*part, items[stop]], is_order=not self._is_report(part))
+                self.recall([*part, items[stop]], is_order=not points_back or not self._is_report(part))
                 if not points_back:
-                    self.slots = [replace(one, is_needed=_is_fragment(one, said[0])) for one in self.slots]
+                    self.slots = [replace(one, is_needed=True) for one in self.slots]
             elif self._is_report(part):
                 self._wish(part, items[stop])
             else:
@@ -338,7 +342,9 @@ class ClausePart:
         elif word in CURRENCIES:
             return is_number(ahead) or (at > 0 and is_number(items[at - 1]))
         else:
-            return word in IDLE or word in ARTICLES or word in NAMING or word == "and"
+            # "starting at 40 EUR"
+            is_bound = stem(word) in _EDGES and ahead.text in ROLES and _is_amount(items[at + 2])
+            return word in IDLE or word in ARTICLES or (word in NAMING and not is_bound) or word == "and"
         return True
 
     def _lead(self, word: str, before: str) -> None:
@@ -368,10 +374,8 @@ class ClausePart:
                 self.things.append(stem(item.text))
             return
         is_open = item.text.isalpha() and item.text not in FUNCTION_WORDS and stems.isdisjoint(lexicon.chosen)
-        if self._is_sum(items, at):
-            return
-        if is_open and self._role == FOR and self.slots:
-            self._is_aim = True
+        is_counted = at > 0 and is_number(items[at - 1]) and item.text.endswith("s") and not item.gap.strip()
+        if self._is_sum(items, at) or (is_open and self._role == FOR and is_counted):  # "for 3 tickets"
             return
         if (
             is_open
@@ -391,6 +395,8 @@ class ClausePart:
             self._nouns.append(stem(item.text))
             return
         is_sayable = lexicon.is_telling and (self._is_said or item.text not in FUNCTION_WORDS or item.text in SAYABLE)
+        # "for cinema", where the text of the call says so.
+        is_sayable = is_sayable or (is_open and is_last and self._role == FOR and bool(self.slots))
         is_sayable = is_sayable or item.text in GREETING or (at > 0 and stem(items[at - 1].text) in lexicon.texts)
         beside = [one for one in (at - 1, at + 1) if one >= 0 and not items[max(at, one)].gap.strip()]
         self.strays.append(
@@ -418,10 +424,12 @@ class ClausePart:
 
     def _is_numbering(self, items: list[Item], at: int) -> bool:
         """Whether a noun is given the number behind it, so that the number speaks for both: "invoice 77"."""
-        value = items[at + 1].value
+        value = items[at + 1 + (items[at + 1].text in NUMBERING)].value
+        is_verb = at > 0 and (items[at - 1].text in ("and", "then") or CUT.search(items[at].gap) is not None)
         return (
             value is not None
             and value.number is not None
+            and (not is_verb or value.number.caller in self._lexicon.nouns)  # "and deduct 10"
             and len(items[at].text) > 1  # "20 EUR x 2"
             and value.number.caller == stem(items[at].text)
             and value.number.unit.lower() not in CURRENCIES
@@ -438,22 +446,23 @@ class ClausePart:
         """Whether a word tells a place by what it is like: "in my home folder"."""
         before, after = items[at - 1].text if at else "", items[at + 1].text
         is_known = stem(after) in self._lexicon.nouns and not items[at + 1].gap.strip()
-        value = items[at + 1].value
+        value, is_plain = items[at + 1].value, ORDINAL.fullmatch(items[at].text) is None
         is_led = before in ARTICLES or (before in ROLES and value is not None and value.is_marked)
-        if self._role == IN and is_led and value is not None and not ORDINAL.fullmatch(items[at].text):
+        if self._role == IN and is_led and value is not None and value.sort in (NAME, QUOTE) and is_plain:
             self._is_aim = True  # "on the shelf 'Blue'"
             return True
-        return self._role == IN and before in ARTICLES and is_known and not ORDINAL.fullmatch(items[at].text)
+        return self._role == IN and before in ARTICLES and is_known and is_plain
+
+
+def _is_amount(item: Item) -> bool:
+    """Whether an item is a number with a unit or a currency, or a moment."""
+    value = item.value
+    return value is not None and (value.sort == MOMENT or (value.number is not None and bool(value.number.unit)))
 
 
 def _is_identifier(value: SaidValue) -> bool:
     """Whether a value is a name that is shaped as one."""
     return value.sort == NAME and value.is_marked
-
-
-def _is_fragment(slot: Slot, lead: str) -> bool:
-    """Whether a name before the order is shown to be one by nothing but its capital: "To Be Decided - "."""
-    return slot.value.sort == NAME and not slot.value.is_marked and slot.role == ROLES.get(lead)
 
 
 def _stray(item: Item) -> Stray:

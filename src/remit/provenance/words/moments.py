@@ -37,11 +37,11 @@ _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _COUNT = "|".join(COUNTS)
 _WRITTEN = regex(
     rf"\b(?P<m1>{_MONTH})\.?\s+(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(?P<y1>\d{{4}})\b)?"
-    rf"|\b(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<m2>{_MONTH})\b\.?(?:,?\s+(?P<y2>\d{{4}})\b)?",
+    rf"|(?<![\w/+,.-])(?<![\u2013\u2014])(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<m2>{_MONTH})\b\.?(?:,?\s+(?P<y2>\d{{4}})\b)?",
     re.IGNORECASE,
 )
 _DIGITS = regex(r"(?<![\w.])(?:(\d{4})[-/](\d{2})[-/](\d{2})|(\d{1,2})([./])(\d{1,2})\5(\d{4}))(?!\w)")
-_CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?(?:\s*(am|pm|a\.m\.|p\.m\.))?(?![\w:-])", re.IGNORECASE)
+_CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::00)?(?:\s*(am|pm|a\.m\.|p\.m\.))?(?![\w:-])", re.IGNORECASE)
 _RANGE = regex(r"(?<![\w:.-])(\d{1,2}:\d{2})(\s?[-\u2013]\s?)(\d{1,2}:\d{2})(?![\w:-])")
 _SPOKEN = {"noon": 720, "midnight": 0, "midday": 720}
 _LASTING = regex(rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE)

@@ -10,7 +10,7 @@ Rule 5: a sentence without an order of its own, right before an order or behind 
 Rule 6: an order that says "it" or "there" is read together with what stands before it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Set
 from functools import cached_property
 
@@ -57,6 +57,8 @@ _LEADING_OVER = FUNCTION_WORDS - IDLE - BACK - COURTESIES - {"and"}
 _STOPPED = regex(r"[.!?]")
 # A shorter one is the mark of a list.
 _NAME_CHARS_MIN = 3
+# An identifier in small letters; a bare number may be that of a sentence.
+_LETTERED = regex(r"[a-z][\w-]*\d")
 _SPACES = regex(r"[^\S\n]+")
 _FULL_STOP = regex(r"[.!?](?=[\s\"')]|$)|\n")
 
@@ -189,13 +191,22 @@ class Reader:
             return []
         if said[0] in LEADING_ON and lexicon.is_telling:
             return []
-        if self._rules_out(first, last, sentence) or self._is_another_order(first, last, lexicon):
+        if self._rules_out(first, last, lexicon) or self._is_another_order(first, last, lexicon):
             return []
         part = ClausePart(lexicon)
         part.lead_in(self._items(first, last, lexicon), points_back=False)
-        # A fragment may say anything by words with a capital: "By June."
-        names = [] if not HAVING.isdisjoint(said) else [one.value for one in part.slots if not one.value.is_marked]
-        return part.strays + [Stray(one.text, one.start, one.end) for one in names]
+        return part.strays or [Stray(words.own[sentence.start : sentence.end].strip(), sentence.start, sentence.end)]
+
+    def beside(self, start: int, end: int) -> list[tuple[Sentence, bool]]:
+        """The sentences without an order around a stretch, each way up to one that is not polite; whether each is before."""
+        others = self.others
+        first = last = bisect_right(others, start, key=lambda one: one.end)
+        until = since = bisect_left(others, end, key=lambda one: one.start)
+        while first and (first == last or self.is_polite(others[first])):
+            first -= 1
+        while until < len(others) and (until == since or self.is_polite(others[until - 1])):
+            until += 1
+        return [(one, True) for one in others[first:last]] + [(one, False) for one in others[since:until]]
 
     def is_polite(self, sentence: Sentence) -> bool:
         """Whether a sentence is a courtesy and nothing else, perhaps with a name: "Thanks, Jo"."""
@@ -213,20 +224,25 @@ class Reader:
             return False
         part = ClausePart(lexicon)
         part.read(self._items(heads[0] + 1, last, lexicon, after=self._words.tokens[heads[0]].end))
-        is_named = any(slot.value.is_marked for slot in part.slots)
+        # A bare number may be that of a sentence: "Ignore step 1."
+        is_named = any(slot.value.is_marked and slot.value.number is None for slot in part.slots)
         return is_named and not (part.strays or part.points_back or part.told)
 
-    def _rules_out(self, first: int, last: int, sentence: Sentence) -> bool:
+    def _rules_out(self, first: int, last: int, lexicon: Lexicon) -> bool:
         """Whether a sentence says of a name what is not to be, which is heeded where the name is: "Do not write to Ann."."""
         words = self._words
         denied = [place for place in range(first, last) if words.is_negated(place)]
         if not denied or denied[-1] - denied[0] >= len(denied) or denied[-1] + 1 != last:
             return False
         lead = {words.tokens[place].text.lower() for place in range(first, denied[0])}
-        told = words.own[words.tokens[denied[0]].start : sentence.end]
-        is_named = any(sign.isupper() or sign.isdecimal() or sign == "@" for sign in told)
+        told = words.own[words.tokens[denied[0]].start : self._start_of(last)]
+        is_named = any(sign.isupper() or sign == "@" for sign in told) or _LETTERED.search(told) is not None
+        said = [words.tokens[place].text for place in denied]
+        if any(word.isdecimal() for word in said):  # It may be that of a sentence: "Do not do step 1."
+            is_named = not lexicon.nouns.isdisjoint(map(stem, said))
         # "Not: 1. …" rules out what the list below it orders.
-        is_mark = len(told.strip(" .")) < _NAME_CHARS_MIN or ":" in words.own[sentence.start : sentence.end]
+        whole = words.own[self._opening_of(first) : self._start_of(last)]
+        is_mark = len(told.strip(" .")) < _NAME_CHARS_MIN or ":" in whole
         return is_named and not is_mark and lead <= _FORBIDDING
 
     def _is_report(self, first: int, last: int) -> bool:
