@@ -205,6 +205,45 @@ def test_the_id_of_a_call_without_an_outcome_names_no_other_call(
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("kind", _STORES)
+def test_what_was_allowed_elsewhere_is_not_taken_up_under_the_id_of_another_open_call(
+    kind: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(11), kind, tmp_path) as host:
+            await host.ask("p0")
+            assert await host.say("answer", id="p0", approve=True, by="ann") == {"ok": True}
+            await host.ask("p1", _other(host))
+            asked = (await host.packets())[-1]
+            await host.tell(Signal.APPROVE, asked)
+            assert (await host.ask("p0", _other(host)))["code"] == "CALL_ID_HELD"
+            # A host that reports the refused call says nothing of the one that the id names.
+            await host.say("result", id="p0", tool=host.tools[0]["name"], **NOT_DONE)
+            told = (await host.system.result(host.run_id)).tool_calls_made
+            assert told[0].status == "outcome_unknown"
+            assert (await host.ask("p1", _other(host)))["decision"] == "allow"
+
+    asyncio.run(scene())
+
+
+def test_a_result_under_the_id_of_two_calls_is_that_of_the_one_begun_since(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(13), "kept", tmp_path) as host:
+            await host.ask("p0")
+            assert await host.say("answer", id="p0", approve=True, by="ann") == {"ok": True}
+            await host.system.close()
+            await host._open()
+            assert (await host.ask("p0"))["decision"] == "ask"
+            changed = await host.say("answer", id="p0", approve=True, by="ann", arguments=_other(host))
+            assert changed == {"ok": True, "arguments": _other(host)}
+            await host.say("result", id="p0", tool=host.tools[0]["name"], **NOT_DONE)
+            first, second = (await host.system.result(host.run_id)).tool_calls_made
+            assert (first.status, second.status) == ("outcome_unknown", "failed")
+            assert second.arguments == _other(host)
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_a_result_without_an_id_says_nothing_of_what_an_earlier_host_had_under_way(
     *, is_killed: bool, tmp_path: Path

@@ -185,6 +185,9 @@ class Post:
         try:
             return await within(OUTCOME_WAIT_MS_MAX, self._answered(signal, number))
         except TimeRanOut:
+            # It may have been answered while a round of looking was cut off.
+            if (outcome := await self._inbox.outcome(number)) is not None:
+                return _accepted(outcome), ""
             raise RequestRejected(
                 SIGNAL_UNHEARD,
                 f"the process that drives run {signal.run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "

@@ -291,11 +291,12 @@ class Guard:
         live, arrival = run.live, await self._runner.proposed(run.live, proposed)
         named = None if call_id is None else run.waiting.get(call_id)
         waiting = named or (None if arrival.takes else run.waiting.same_as(arrival.call))
-        is_taken = call_id is not None and named is None and not arrival.takes and run.is_taken(call_id, arrival.call)
+        is_taken = call_id is not None and named is None and run.is_taken(call_id, arrival.call)
         if waiting is None and not is_taken:
             return None
         assert live.tracer is not None, "a guarded run is traced"
         if waiting is None or is_taken:
+            run.contested.add((call_id or "", arrival.call.tool))
             return {"id": call_id, **shown_taken(arrival.call, run.state, live.tracer.gate, "has no outcome yet")}
         shown = shown_again(waiting, arrival.call, run.state, live.tracer.gate)
         if shown is not waiting.shown:
@@ -317,13 +318,14 @@ class Guard:
         await self._pass_time(run, moment_ms)
         answered, is_heard = run.answered(call_id, tool) or run.told_again(call_id, tool), False
         is_shared, is_error = len(answered) > 1, operation.get("error") is True
+        is_unsure = is_shared or (call_id or "", tool) in run.contested
         is_done = not (is_error and operation.get("not_done") is True)
         for command in answered:
             report: Report = ToolSaid(command.id, ToolResult(command.call_id, tool, text), is_shared=is_shared)
             if is_error:
                 code = ErrorCode.TOOL_EXECUTION_FAILED
                 # Of several calls it is unknown which was not done.
-                report = ToolBroke(command.id, code, text, is_unknown=is_done or is_shared, is_shared=is_shared)
+                report = ToolBroke(command.id, code, text, is_unknown=is_done or is_unsure, is_shared=is_shared)
             with suppress(IllegalArrival):  # It was in doubt and says no more, or the run has ended.
                 await self._runner.rule_on(run.live, report, insists=command.mutating)
                 is_heard = True

@@ -61,6 +61,8 @@ class OpenRun:
         # By id and tool: calls that were settled, and those that were turned away.
         self._settled: dict[tuple[str, str], CallTool] = {}
         self._refused: dict[tuple[str, str], ProposedCall] = {}
+        # Ids under which another call was refused since they name one: whose outcome is told under them is unknown.
+        self.contested: set[tuple[str, str]] = set()
         self._due_ms = _NEVER_MS
         self._count = 0
         live.follow = self.follow
@@ -136,7 +138,9 @@ class OpenRun:
             commands = [self._unreported[name].command for name in self._of_tool.get(tool, ())]
             # A host that was killed reports nothing of the calls that it had begun by then.
             return [command for command in commands if self.live.is_ordered_here(command)] or commands
-        return [command for command in self._named(call_id) if command.tool == tool][:1]
+        named = [command for command in self._named(call_id) if command.tool == tool]
+        # What is in doubt was begun before its host or its guard was gone; what came after it is what is told first.
+        return [*[one for one in named if one.id not in self.state.commands.doubted], *named][:1]
 
     def _named(self, call_id: str) -> list[CallTool]:
         """The open calls of an id."""
@@ -221,6 +225,7 @@ class OpenRun:
         call = self._unreported.pop(command_id)
         tool = call.command.tool
         for call_id in call.call_ids:
+            self.contested.discard((call_id, tool))
             self._settled[call_id, tool] = call.command
             same = self._of_id[call_id]
             same.remove(command_id)
