@@ -139,7 +139,7 @@ class OpenRun:
             # A host that was killed reports nothing of the calls that it had begun by then.
             return [command for command in commands if self.live.is_ordered_here(command)] or commands
         named = [command for command in self._named(call_id) if command.tool == tool]
-        # What is in doubt was begun before its host or its guard was gone; what came after it is what is told first.
+        # A call in doubt was begun before its host or its guard was gone; a result is of one that was begun since.
         return [*[one for one in named if one.id not in self.state.commands.doubted], *named][:1]
 
     def _named(self, call_id: str) -> list[CallTool]:
