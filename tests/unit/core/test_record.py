@@ -13,6 +13,7 @@ from remit.core.record import (
     once_a_record,
     replace,
     text_paths,
+    unclassed,
 )
 from remit.core.run.contract import Mode, SystemRequest
 from remit.core.run.inference import ModelRequest
@@ -114,3 +115,14 @@ def test_members_that_stand_in_a_list_are_put_into_a_tuple() -> None:
     assert parcel.others == (Size.LARGE,)
     kept = (Size.LARGE, Size.SMALL)
     assert Parcel(others=kept).others is kept
+
+
+@pytest.mark.parametrize(("kind", "plain"), [(str, "a"), (int, 7), (float, 1.5)])
+def test_a_plain_value_of_a_class_of_its_own_is_stored_as_the_plain_one(kind: type, plain: object) -> None:
+    own = type("Own", (kind,), {})(plain)
+    assert (unclassed(own), type(unclassed(own))) == (plain, kind)
+
+
+def test_what_is_no_plain_value_is_not_stored() -> None:
+    with pytest.raises(TypeError, match="a object cannot be stored; give plain texts"):
+        unclassed(object())

@@ -260,3 +260,9 @@ def test_metadata_that_nests_too_deep_is_refused() -> None:
     for _ in range(DEPTH_MAX + 1):
         nested = [nested]
     assert "nests deeper than depth_max" in refusal_of(changed(metadata={"a": nested})).message
+
+
+def test_options_that_json_cannot_hold_are_refused_by_their_path() -> None:
+    refusal = refusal_of(changed(hints=ExecutionHints(options={"a": [1.0, float("nan")]})))
+    assert (refusal.code, refusal.details) == (REQUEST_HINT_INVALID, {"field": "hints.options"})
+    assert "hints.options.a[1]=nan is no finite number" in refusal.message
