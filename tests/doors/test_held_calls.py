@@ -226,19 +226,31 @@ def test_what_was_allowed_elsewhere_is_not_taken_up_under_the_id_of_another_open
     asyncio.run(scene())
 
 
-def test_a_result_under_the_id_of_two_calls_is_that_of_the_one_begun_since(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [True, False])
+@pytest.mark.parametrize("is_not_done", [True, False])
+def test_a_result_under_the_id_of_two_calls_is_that_of_the_one_begun_since(
+    *, is_not_done: bool, is_killed: bool, tmp_path: Path
+) -> None:
     async def scene() -> None:
         async with Host(random.Random(13), "kept", tmp_path) as host:
             await host.ask("p0")
             assert await host.say("answer", id="p0", approve=True, by="ann") == {"ok": True}
-            await host.system.close()
-            await host._open()
+            if is_killed:
+                await host.system.close()
+                await host._open()
             assert (await host.ask("p0"))["decision"] == "ask"
             changed = await host.say("answer", id="p0", approve=True, by="ann", arguments=_other(host))
             assert changed == {"ok": True, "arguments": _other(host)}
-            await host.say("result", id="p0", tool=host.tools[0]["name"], **NOT_DONE)
-            first, second = (await host.system.result(host.run_id)).tool_calls_made
-            assert (first.status, second.status) == ("outcome_unknown", "failed")
+            result = NOT_DONE if is_not_done else {"content": "done"}
+            await host.say("result", id="p0", tool=host.tools[0]["name"], **result)
+            run_id = host.run_id
+            await host.say("end")
+            first, second = (await host.system.result(run_id)).tool_calls_made
+            # Which of the two was not done is unknown.
+            assert (first.status, second.status) == (
+                "outcome_unknown",
+                "outcome_unknown" if is_not_done else "observed",
+            )
             assert second.arguments == _other(host)
 
     asyncio.run(scene())
@@ -262,6 +274,25 @@ def test_a_result_without_an_id_says_nothing_of_what_an_earlier_host_had_under_w
             assert first.status == "outcome_unknown"
             # Where both are open, it is unknown of each which was not done.
             assert second.status == ("failed" if is_killed else "outcome_unknown")
+
+    asyncio.run(scene())
+
+
+def test_a_late_result_is_none_of_a_repetition_that_was_never_taken_up(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Host(random.Random(17), "kept", tmp_path) as host:
+            await host.ask("p0")
+            assert await host.say("answer", id="p0", approve=True, by="ann") == {"ok": True}
+            await host.system.close()
+            await host._open()
+            assert (await host.ask("p0"))["decision"] == "ask"
+            asked = await host.system.archive.approvals(host.run_id)
+            (repetition,) = [one for one in asked if one.purpose != "outcome"]
+            await host.tell(Signal.APPROVE, repetition.id)
+            await host.say("result", id="p0", tool=host.tools[0]["name"], content="done")
+            first, *_ = (await host.system.result(host.run_id)).tool_calls_made
+            assert (first.status, first.result) == ("observed", "done")
+            assert (await host.ask("p0"))["decision"] == "allow"
 
     asyncio.run(scene())
 

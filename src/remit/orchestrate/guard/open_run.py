@@ -2,8 +2,8 @@
 
 Rule 1: it is read off the turns of the run, one after the other, and nothing else: a process that goes on with a run
         after a crash reads them again and knows the same.
-Rule 2: a result with an id settles the first open call of that id and tool; one without settles all open calls of its tool,
-        those that this process was told of before those of an earlier one.
+Rule 2: a result with an id settles the first open call of that id and tool, of several different ones the last; one without
+        settles all open calls of its tool, those that this process was told of before those of an earlier one.
         One that settles no open call is told of a settled one that is in doubt or was said not to have happened.
 Rule 3: a result that settles nothing is that of a call that was not allowed, where its tool changes something; unless a call
         of its id and tool was settled before, and it is told once more.
@@ -61,7 +61,8 @@ class OpenRun:
         # By id and tool: calls that were settled, and those that were turned away.
         self._settled: dict[tuple[str, str], CallTool] = {}
         self._refused: dict[tuple[str, str], ProposedCall] = {}
-        # Ids under which another call was refused since they name one: whose outcome is told under them is unknown.
+        # Ids, with their tools, that came to name two calls or were tried for another one: of which of them something was
+        # not done is unknown from then on.
         self.contested: set[tuple[str, str]] = set()
         self._due_ms = _NEVER_MS
         self._count = 0
@@ -139,8 +140,12 @@ class OpenRun:
             # A host that was killed reports nothing of the calls that it had begun by then.
             return [command for command in commands if self.live.is_ordered_here(command)] or commands
         named = [command for command in self._named(call_id) if command.tool == tool]
-        # A call in doubt was begun before its host or its guard was gone; a result is of one that was begun since.
-        return [*[one for one in named if one.id not in self.state.commands.doubted], *named][:1]
+        # A call in doubt was begun before its host or its guard was gone; a result is of one that was begun since. What was
+        # approved elsewhere and not taken up was never begun.
+        begun = [one for one in named if one.id not in self.state.commands.withheld] or named
+        left = [one for one in begun if one.id not in self.state.commands.doubted] or begun
+        is_one = not left or left[0].arguments_hash == left[-1].arguments_hash
+        return left[:1] if is_one else left[-1:]
 
     def _named(self, call_id: str) -> list[CallTool]:
         """The open calls of an id."""
@@ -212,6 +217,8 @@ class OpenRun:
 
     def _wait(self, call_id: str, command: CallTool) -> None:
         call = self._unreported[command.id] = UnreportedCall([], command)
+        if any(one.tool == command.tool and one.mutating for one in self._named(call_id)):
+            self.contested.add((call_id, command.tool))
         self._name(call, call_id)
         self._of_tool.setdefault(command.tool, {})[command.id] = True
 
@@ -225,7 +232,6 @@ class OpenRun:
         call = self._unreported.pop(command_id)
         tool = call.command.tool
         for call_id in call.call_ids:
-            self.contested.discard((call_id, tool))
             self._settled[call_id, tool] = call.command
             same = self._of_id[call_id]
             same.remove(command_id)
