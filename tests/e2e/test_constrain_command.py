@@ -22,7 +22,7 @@ def test_a_line_is_answered_before_the_next_one_is_asked() -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         for number in range(5):
-            process.stdin.write(json.dumps({"text": f"[{number},", "id": number}) + "\n")
+            process.stdin.write(json.dumps({"text": f"[{number},]", "id": number}) + "\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())
             assert (answer["value"], answer["id"]) == ([number], number)

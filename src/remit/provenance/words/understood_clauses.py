@@ -59,6 +59,8 @@ _STOPPED = regex(r"[.!?]")
 _NAME_CHARS_MIN = 3
 # An identifier in small letters; a bare number may be that of a sentence.
 _LETTERED = regex(r"[a-z][\w-]*\d")
+# What leads in a list of orders, all of them.
+_LEADING_IN = regex(r"(?:please |kindly )?do (?:all of )?(?:the following|this|these|these things)")
 _SPACES = regex(r"[^\S\n]+")
 _FULL_STOP = regex(r"[.!?](?=[\s\"')]|$)|\n")
 
@@ -189,7 +191,7 @@ class Reader:
         # Data of the user, told by a colon; what is to be said.
         if ":" in gap and "\n\n" in _SPACES.sub("", gap):
             return []
-        if said[0] in LEADING_ON and lexicon.is_telling:
+        if (said[0] in LEADING_ON and lexicon.is_telling) or (":" in gap and _LEADING_IN.fullmatch(" ".join(said))):
             return []
         if self._rules_out(first, last, lexicon) or self._is_another_order(first, last, lexicon):
             return []
